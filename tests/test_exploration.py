@@ -426,7 +426,7 @@ def test_likely_slips() -> None:
     assert saved(policy) == before
     models = sb.PerAction(["a", "b"], lambda: sb.oful(5))
     with pytest.raises(sb.InputTypeError, match=r"give its name, choice.action"):
-        models.update(arms[0], models.choose(arms[0]), 1.0)
+        models.update(arms[0], models.choose(arms[0]), 1.0)  # type: ignore[arg-type]
     with pytest.raises(sb.InputTypeError, match="play needs a policy over arms"):
         next(sb.play(models, sb.GaussianArms(dim=5, arms=2), 1))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"PerAction.__init__\(\) got an unexpected keyword"):

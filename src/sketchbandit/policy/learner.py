@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arms import Arms
-from sketchbandit.arrays import Arrays, Scalars, Vector, taken_from, under
+from sketchbandit.arms import Arms, Offer
+from sketchbandit.arrays import Arrays, RowsLike, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeKindError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
@@ -99,6 +99,10 @@ class WarmUp:
 
 
 POLICIES: Registry["Learner"] = Registry("policy")
+
+
+ArmsLike = RowsLike | Offer
+"""Arms as users have them."""
 
 
 class Learner(Stored):

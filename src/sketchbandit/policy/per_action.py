@@ -2,14 +2,15 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sketchbandit.arms import Arms, is_scalar, is_vector, read_reward, read_rewards
-from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from
+from sketchbandit.arrays import Arrays, Matrix, Rows, RowsLike, Scalars, Vector, taken_from
 from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
@@ -140,7 +141,9 @@ class PerAction(Learner):
     # -- choosing -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def select(self, context: Any, actions: Any = None, *, random: Random | None = None) -> Action:
+    def select(
+        self, context: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
+    ) -> Action:
         """Choose an action, and return its name.
 
         With the default rule, UCB, this is the action with the largest ``ucb``. Ties go to the first.
@@ -166,12 +169,14 @@ class PerAction(Learner):
             draws, row = chooser.generator(random), features.row(context) if is_quick else None
             own = None if row is None else search(row[0], roster, chooser.rule)
             if own is not None:  # most choices of UCB: a dense context
-                self._saw((context[np.newaxis],))
+                self._saw((np.asarray(context)[np.newaxis],))
                 return roster.names[chooser.shared(own, len(roster.names), draws)]
             with self._request(context, draws) as read:
                 return roster.names[chooser.select(self._choices(read, roster), draws)]
 
-    def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
+    def choose(
+        self, context: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
+    ) -> ActionChoice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the action.
 
         Parameters
@@ -196,14 +201,14 @@ class PerAction(Learner):
             return _named(roster, self._chooser.choose(self._choices(read, roster), draws))
 
     @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
-    def probabilities(self, context: Any, actions: Any = None) -> Vector:
+    def probabilities(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The probability that the next choice is this action, for every action in order.
 
         It is exact, except for Thompson sampling, where it is an estimate. The call changes nothing.
         """
         return self.scores(context, actions).probabilities()
 
-    def scores(self, context: Any, actions: Any = None) -> Scores:
+    def scores(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Scores:
         """The scores of the actions as of now, from which probabilities can be computed later."""
         return self._chooser.scores(self._choices(self._read(context), self._roster(actions)))
 
@@ -212,7 +217,14 @@ class PerAction(Learner):
 
     # -- ranking ------------------------------------------------------------------------------------
 
-    def top(self, context: Any, k: int, actions: Any = None, *, random: Random | None = None) -> list[Action]:
+    def top(
+        self,
+        context: RowsLike,
+        k: int,
+        actions: Sequence[Action] | None = None,
+        *,
+        random: Random | None = None,
+    ) -> list[Action]:
         """The names of the ``k`` best actions, best first. Ties go to the first.
 
         If the rule is random, every place is drawn separately, among the actions that are left.
@@ -223,7 +235,12 @@ class PerAction(Learner):
         return [roster.names[index] for index in places.index.tolist()]
 
     def slate(
-        self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
+        self,
+        context: RowsLike,
+        k: int,
+        actions: Sequence[Action] | None = None,
+        *,
+        random: Random | None = None,
     ) -> list[ActionChoice]:
         """Rank as ``top`` does, and return an ``ActionChoice`` per place.
 
@@ -236,9 +253,9 @@ class PerAction(Learner):
 
     def rank(
         self,
-        context: Any,
+        context: RowsLike,
         k: int = 1,
-        actions: Any = None,
+        actions: Sequence[Action] | None = None,
         *,
         random: Random | None = None,
         probabilities: bool = True,
@@ -275,7 +292,7 @@ class PerAction(Learner):
         return self._ranked(context, k, self._roster(actions), random, with_chances=probabilities)
 
     def _ranked(
-        self, context: Any, k: Any, roster: Roster, random: Random | None, *, with_chances: bool
+        self, context: RowsLike, k: int, roster: Roster, random: Random | None, *, with_chances: bool
     ) -> Ranking:
         draws = self._chooser.generator(random)
         with self._request(context, draws) as read:
@@ -284,7 +301,7 @@ class PerAction(Learner):
     # -- several contexts -----------------------------------------------------------------------------
 
     def select_many(
-        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+        self, contexts: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
     ) -> list[Action]:
         """Choose for n contexts (n, dim) at once, and return n names.
 
@@ -296,13 +313,13 @@ class PerAction(Learner):
         return [roster.names[index] for index in chosen]
 
     def choose_many(
-        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+        self, contexts: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
     ) -> list[ActionChoice]:
         """Do ``choose`` for n contexts (n, dim). The choices are those of ``select_many``."""
         roster = self._roster(actions)
         return [_named(roster, one) for one in self._many(contexts, roster, random, self._chooser.choose)]
 
-    def _many(self, contexts: Any, roster: Roster, random: Random | None, choose: Any) -> list[Any]:
+    def _many(self, contexts: RowsLike, roster: Roster, random: Random | None, choose: Any) -> list[Any]:
         """What ``choose`` finds for each of n contexts."""
         chooser, features = self._chooser, self._features
         draws = chooser.generator(random)
@@ -322,34 +339,34 @@ class PerAction(Learner):
         self._saw(self._requests_of(read.raw))
         return found
 
-    def _requests_of(self, contexts: Any) -> Iterable[Any]:
+    def _requests_of(self, contexts: Rows) -> Iterable[Any]:
         """Every context is a request."""
         return (contexts[i : i + 1] for i in range(contexts.shape[0]))
 
     # -- the numbers that choices are made from ---------------------------------------------------------
 
-    def mean(self, context: Any, actions: Any = None) -> Vector:
+    def mean(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The mean reward of every action, in order."""
         return self._candidates(context, actions).rewards
 
-    def margin(self, context: Any, actions: Any = None) -> Vector:
+    def margin(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The baseline plus x'theta of every action, by its model. For linear rewards, this is the mean."""
         return self._candidates(context, actions).margins
 
-    def width(self, context: Any, actions: Any = None) -> Vector:
+    def width(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The confidence width sqrt(x'A^-1 x) of every action, with the A of its model."""
         return self._candidates(context, actions).widths()
 
-    def ucb(self, context: Any, actions: Any = None) -> Vector:
+    def ucb(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The upper confidence bound, margin + radius·width, of every action."""
         return self._candidates(context, actions).bounds()
 
-    def _candidates(self, context: Any, actions: Any) -> ActionCandidates:
+    def _candidates(self, context: RowsLike, actions: Sequence[Action] | None) -> ActionCandidates:
         return self._choices(self._read(context), self._roster(actions)).candidates()
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def _read(self, context: Any) -> Arms:
+    def _read(self, context: object) -> Arms:
         """Read one context."""
         source = self._source(context)
         if source.shape[0] != 1:
@@ -358,7 +375,7 @@ class PerAction(Learner):
             )
         return self._read_source(source)
 
-    def _source(self, contexts: Any) -> Any:
+    def _source(self, contexts: object) -> Rows:
         """Contexts as a numpy array or CSR matrix (n, dim) of finite numbers."""
         source = row_source(self._features.names.align(contexts), self.dim, "contexts")
         values = source.data if sparse.issparse(source) else source
@@ -368,7 +385,7 @@ class PerAction(Learner):
             raise complaint(rows, bad, self.dtype, "context")
         return source
 
-    def _read_source(self, source: Any) -> Arms:
+    def _read_source(self, source: Rows) -> Arms:
         try:
             read = self._features.read(source, may_be_empty=True)
         except RowError as error:  # the context is too long to be projected
@@ -382,7 +399,9 @@ class PerAction(Learner):
     # -- learning -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, context: Any, action: Any, reward: Any) -> None:
+    def update(
+        self, context: RowsLike, action: Action | SupportsIndex | Sequence[Action], reward: ArrayLike
+    ) -> None:
         """Learn from a context, the action taken and its reward, or from n of each.
 
         Retired actions learn too, because rewards may come late.
@@ -412,7 +431,7 @@ class PerAction(Learner):
         if complaints:
             say(complaints)
 
-    def _learn(self, context: Any, action: Any, reward: Any) -> Complaints:
+    def _learn(self, context: object, action: object, reward: object) -> Complaints:
         features = self._features
         if (  # the fast path
             type(context) is np.ndarray
@@ -434,7 +453,7 @@ class PerAction(Learner):
             return complaints
         if isinstance(action, ActionChoice):
             raise InputTypeError("the action is an ActionChoice: give its name, choice.action")
-        if is_scalar(action):
+        if is_scalar(action) or not isinstance(action, Iterable):
             name = self._known(action)
             source = self._source(context)
             if source.shape[0] != 1:
@@ -449,7 +468,7 @@ class PerAction(Learner):
         features.names.remember(context)
         return complaints
 
-    def _learn_many(self, contexts: Any, actions: Any, rewards: Any) -> Complaints:
+    def _learn_many(self, contexts: object, actions: Iterable[object], rewards: object) -> Complaints:
         """Check everything, then let each model learn its own part, in order."""
         source, names = self._source(contexts), [self._known(action) for action in actions]
         if len(names) != source.shape[0]:
@@ -511,7 +530,7 @@ class PerAction(Learner):
 
     # -- the warm-up --------------------------------------------------------------------------------
 
-    def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
+    def _learn_warming_up(self, source: Rows, names: list[Action], rewards: Vector) -> Complaints:
         """Learn one by one until the warm-up is over. Everything was checked before."""
         complaints: Complaints = ()
         kept = 0
@@ -611,10 +630,10 @@ class PerAction(Learner):
     def __iter__(self) -> Iterator[Action]:
         return iter(self.actions)
 
-    def __contains__(self, action: Any) -> bool:
+    def __contains__(self, action: Action | SupportsIndex | Sequence[Action]) -> bool:
         return action in self.actions
 
-    def _known(self, action: Any) -> Action:
+    def _known(self, action: object) -> Action:
         name = check_action(action)
         if name not in self._models:
             raise InputError(f"unknown action {name!r}; {some_of(self._models)}; use add for a new action")
@@ -628,7 +647,7 @@ class PerAction(Learner):
             self._everything = Roster(names, np.arange(len(names)), board)
         return self._everything
 
-    def _roster(self, actions: Any) -> Roster:
+    def _roster(self, actions: Sequence[Action] | None) -> Roster:
         """The actions that may be chosen: those given, or all on offer."""
         everything = self._all_offered()
         if actions is None:

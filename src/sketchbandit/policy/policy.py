@@ -5,7 +5,7 @@ import math
 from typing import Any, Self, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sketchbandit.arms import (
     Arms,
@@ -22,7 +22,7 @@ from sketchbandit.arms import (
     refuse,
 )
 from sketchbandit.array_api import on_host
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector, taken_from
+from sketchbandit.arrays import AnyArray, Arrays, RowsLike, Scalars, Vector, taken_from
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
@@ -33,7 +33,7 @@ from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.chooser import Choices, Chooser, Random, best_of_offers, choices_of, given_back
 from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_arms_sentence
-from sketchbandit.policy.learner import InitialState, Learner, WarmUp, copy_of_rule
+from sketchbandit.policy.learner import ArmsLike, InitialState, Learner, WarmUp, copy_of_rule
 from sketchbandit.policy.posterior import (
     Clock,
     Posterior,
@@ -211,7 +211,7 @@ class LinUCB(Learner):
     # -- choosing -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def select(self, arms: Any, *, random: Random | None = None) -> int:
+    def select(self, arms: ArmsLike, *, random: Random | None = None) -> int:
         """Choose an arm, and return its index.
 
         With the default rule, UCB, this is the arm with the largest ``ucb``. Ties go to the lowest index.
@@ -242,16 +242,16 @@ class LinUCB(Learner):
             draws = chooser.random if random is None else chooser.generator(random)
             view = features.view(arms)
             own = None if view is None else self._posterior.search(view, chooser.rule, draws)
-            if own is not None:  # most choices: dense arms, in a few compiled calls
+            if view is not None and own is not None:  # most choices: dense arms, in a few compiled calls
                 if features.sample is not None:
                     self._saw((arms,))
-                return chooser.shared(own, len(arms), draws) if chooser.share else own
+                return chooser.shared(own, len(view.array), draws) if chooser.share else own
             if isinstance(arms, Offer) and self._leaves_no_trace:
                 return chooser.select(self._choices(features.read(arms)), draws)
             with self._request(arms, draws) as read:
                 return chooser.select(self._choices(read), draws)
 
-    def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
+    def choose(self, arms: ArmsLike, *, random: Random | None = None) -> Choice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the arm.
 
         The probability is exact, except for Thompson sampling, where it is an estimate (``Thompson``).
@@ -280,7 +280,7 @@ class LinUCB(Learner):
             return self._chooser.choose(self._choices(read), draws)
 
     @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
-    def probabilities(self, arms: Any) -> Any:
+    def probabilities(self, arms: ArmsLike) -> Any:
         """The probability that the next choice is this arm, for every arm, shape (K,).
 
         It is exact, except for Thompson sampling, where it is an estimate (``Thompson``). The call changes
@@ -296,7 +296,7 @@ class LinUCB(Learner):
         """
         return given_back(self.scores(arms).probabilities(), arms)
 
-    def scores(self, arms: Any) -> Scores:
+    def scores(self, arms: ArmsLike) -> Scores:
         """The scores of the arms as of now, from which probabilities can be computed later."""
         return self._chooser.scores(self._choices(self._features.read(arms)))
 
@@ -314,7 +314,7 @@ class LinUCB(Learner):
         """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
         return self._chooser.leaves_no_trace and not self._features.is_warming_up
 
-    def _read(self, asked: Any) -> Arms:
+    def _read(self, asked: object) -> Arms:
         return self._features.read(asked)
 
     def _choices(self, read: Arms, direction: Vector | None = None) -> Choices:
@@ -326,7 +326,7 @@ class LinUCB(Learner):
 
     # -- ranking ------------------------------------------------------------------------------------
 
-    def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
+    def top(self, arms: ArmsLike, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
         """The indices of the ``k`` best arms, best first. Ties go to the lowest index.
 
         If the rule is random, every place is drawn separately, among the arms that are left.
@@ -353,7 +353,7 @@ class LinUCB(Learner):
         with self._request(arms, draws) as read:
             return self._chooser.places(self._choices(read), k, draws, with_chances=False).index
 
-    def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
+    def slate(self, arms: ArmsLike, k: int, *, random: Random | None = None) -> list[Choice]:
         """Rank as ``top`` does, and return a ``Choice`` per place.
 
         The probability of each is that of its place, given the places before.
@@ -371,7 +371,7 @@ class LinUCB(Learner):
 
     @holds_the_lock
     def rank(
-        self, arms: Any, k: int = 1, *, random: Random | None = None, probabilities: bool = True
+        self, arms: ArmsLike, k: int = 1, *, random: Random | None = None, probabilities: bool = True
     ) -> Ranking:
         """Rank as ``slate`` does, and return arrays. With ``k = 1``, choose as ``select`` does.
 
@@ -399,7 +399,7 @@ class LinUCB(Learner):
         with self._lock:
             return self._ranked(arms, k, random, with_chances=probabilities)
 
-    def _ranked(self, arms: Any, k: Any, random: Random | None, *, with_chances: bool) -> Ranking:
+    def _ranked(self, arms: ArmsLike, k: int, random: Random | None, *, with_chances: bool) -> Ranking:
         draws = self._chooser.generator(random)
         with self._request(arms, draws) as read:
             return self._chooser.rank(self._choices(read), k, draws, with_chances=with_chances)
@@ -529,14 +529,14 @@ class LinUCB(Learner):
             return shared.reshape(sets.shape[:2])
         return np.split(shared, ready.bounds[1:-1])
 
-    def _chances_of(self, number: int, arms: Any) -> Vector:
+    def _chances_of(self, number: int, arms: ArmsLike) -> Vector:
         """The probabilities for one set of a batch."""
         try:
             return self.scores(arms).probabilities()
         except (InputError, InputTypeError) as error:
             raise in_set(number, error) from error
 
-    def _read_set(self, arms: Any) -> Arms:
+    def _read_set(self, arms: ArmsLike) -> Arms:
         """Read one set of a batch."""
         if is_vector(arms):
             raise InputError(
@@ -556,7 +556,7 @@ class LinUCB(Learner):
 
     # -- the numbers that choices are made from ---------------------------------------------------------
 
-    def mean(self, arms: Any) -> Any:
+    def mean(self, arms: ArmsLike) -> Any:
         """The mean reward of every arm, shape (K,); a float for a single arm (dim,).
 
         With ``Logistic`` rewards it is a probability.
@@ -572,7 +572,7 @@ class LinUCB(Learner):
         """
         return _as_given(self._posterior.estimate.expected(self._margins(arms)), arms)
 
-    def margin(self, arms: Any) -> Any:
+    def margin(self, arms: ArmsLike) -> Any:
         """The baseline plus x'theta of every arm, shape (K,); a float for a single arm (dim,).
 
         For linear rewards, this is the mean reward.
@@ -587,16 +587,16 @@ class LinUCB(Learner):
         """
         return _as_given(self._margins(arms), arms)
 
-    def _margins(self, arms: Any) -> Vector:
+    def _margins(self, arms: ArmsLike) -> Vector:
         posterior = self._posterior
         margins: Vector = posterior.scan(self._features.read(arms)).means + posterior.estimate.baseline
         return margins
 
-    def width(self, arms: Any) -> Any:
+    def width(self, arms: ArmsLike) -> Any:
         """The confidence width sqrt(x'A^-1 x) of every arm, shape (K,); a float for a single arm (dim,)."""
         return _as_given(self._posterior.candidates(self._features.read(arms)).widths(), arms)
 
-    def ucb(self, arms: Any) -> Any:
+    def ucb(self, arms: ArmsLike) -> Any:
         """The upper confidence bound, margin + radius·width, of every arm; a float for a single arm (dim,).
 
         For linear rewards the margin is the mean. Otherwise this is a bound on x'theta*, before the link.
@@ -606,7 +606,7 @@ class LinUCB(Learner):
     # -- learning -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, arm: Any, reward: Any) -> None:
+    def update(self, arm: RowsLike, reward: ArrayLike) -> None:
         """Learn from one arm and its reward, or from n arms and n rewards in their order.
 
         Parameters
@@ -643,14 +643,14 @@ class LinUCB(Learner):
         if complaints:
             say(complaints)
 
-    def _learn(self, arm: Any, reward: Any) -> Complaints:
+    def _learn(self, arm: object, reward: object) -> Complaints:
         """Do ``update`` while the lock is held, and return the warnings to give."""
         features, posterior, watch = self._features, self._posterior, self._watch
         row = features.row(arm) if isinstance(reward, float) and features.sample is None else None
-        if row is not None:  # most rounds: one dense arm
+        if row is not None and isinstance(reward, float):  # most rounds: one dense arm
             norm_sq, leverage = posterior.precision.measure(row[0])
             if not norm_sq < math.inf:  # NaN ends here too
-                raise refused(arm, norm_sq)
+                raise refused(np.asarray(arm), norm_sq)
             step = posterior.learn(*row, norm_sq, float(reward), leverage)
             if features.can_leave_range and not (posterior.rounds - 1) % EVERY:
                 watch.ranges.look(arm, features.scaling)
@@ -664,7 +664,7 @@ class LinUCB(Learner):
         features.names.remember(arm)
         return complaints
 
-    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_any(self, arm: object, reward: object) -> Complaints:
         """Learn from one arm, or from many, in any form."""
         features, before = self._features, self._posterior.rounds
         complaints = self._learn_all(arm, reward)
@@ -673,7 +673,7 @@ class LinUCB(Learner):
             self._watch.ranges.look_at(source, before, features.scaling)
         return complaints
 
-    def _learn_all(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_all(self, arm: object, reward: object) -> Complaints:
         features, posterior = self._features, self._posterior
         if is_scalar(reward) or is_vector(arm):
             arms = features.read(arm, may_be_empty=True)
@@ -759,7 +759,7 @@ class LinUCB(Learner):
             state = InitialState(copy.deepcopy(posterior.sketch), posterior.blank_estimate())
             self._warm_up.initial = state
 
-    def _learn_warming_up(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_warming_up(self, arm: object, reward: object) -> Complaints:
         """Learn, and keep the arms and rewards unless the warm-up ends now."""
         features = self._features
         source = row_source(features.names.align(arm), features.dim, "arms")
@@ -848,7 +848,7 @@ class LinUCB(Learner):
         return self._posterior.beta
 
     @beta.setter
-    def beta(self, value: Any) -> None:
+    def beta(self, value: object) -> None:
         raise InputTypeError(f"beta belongs to the rule; set the rule: policy.explore = sb.UCB({value!r})")
 
     @property
@@ -916,7 +916,7 @@ class LinUCB(Learner):
         blank = 0 if initial is None else initial.sketch.nbytes
         return self._posterior.nbytes + self._features.nbytes + self._warm_up.nbytes + blank
 
-    def health(self, arms: Any = None) -> Health:
+    def health(self, arms: ArmsLike | None = None) -> Health:
         """Report the error bound, how it grows, what it means for the regret, and on the predictions.
 
         Parameters
@@ -1099,6 +1099,6 @@ Policy = LinUCB
 """The class of every policy over arms, for types and checks where the algorithm does not matter."""
 
 
-def _as_given(values: Vector, arms: Any) -> Any:
+def _as_given(values: Vector, arms: ArmsLike) -> Any:
     """Values for arms: a float for a single arm; else in the library, and on the device, of the arms."""
     return float(values[0]) if is_vector(arms) else given_back(values, arms)
