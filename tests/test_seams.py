@@ -4,7 +4,7 @@ import copy
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -563,7 +563,7 @@ def test_a_rejected_batch_remembers_no_names() -> None:
     policy = sb.oful(2)
     frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
     with pytest.raises(sb.InputError, match="set 1: "):
-        policy.select_many([frame, np.eye(3)])
+        policy.select_many(cast("list[Any]", [frame, np.eye(3)]))
     assert policy.columns is None
     bad = np.eye(2)
     bad[1, 0] = np.inf

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Arrays, Scalars, Vector
+from sketchbandit.arrays import Arrays, Rows, Scalars, Vector
 from sketchbandit.features.scaling import Scaling
 from sketchbandit.linalg import length_of, row_norms_sq
 
@@ -31,7 +31,7 @@ class Sample:
         """The number of arms offered."""
         self.learned = 0
         """The number of arms with a reward."""
-        self._parts: list[Any] = []  # the arms kept of each request
+        self._parts: list[Rows] = []  # the arms kept of each request
         self._share = MOST_OF_A_REQUEST  # the most arms kept of one request
 
     @property
@@ -39,7 +39,7 @@ class Sample:
         """The number of requests seen."""
         return len(self._parts)
 
-    def add(self, arms: Any) -> None:
+    def add(self, arms: Rows) -> None:
         """Keep a copy of the rows (an array or a CSR matrix) of a request; of many, evenly spaced ones."""
         if arms.shape[0]:
             self.offered += arms.shape[0]
@@ -62,7 +62,7 @@ class Sample:
             self._parts = [_thinned(part, share, place).copy() for place, part in enumerate(self._parts)]
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Rows:
         """All arms kept: an array, or a CSR matrix if some came as one."""
         return stacked(self._parts, self.dim)
 
@@ -94,27 +94,27 @@ class Sample:
         return made
 
 
-def _thinned(rows: Any, most: int, start: int) -> Any:
+def _thinned(rows: Any, most: int, start: int) -> Rows:
     """At most so many rows, evenly spaced. Where they start differs from request to request."""
     step = max(1, -(-rows.shape[0] // most))
     return rows[start % step :: step]
 
 
-def stacked(parts: list[Any], dim: int) -> Any:
+def stacked(parts: list[Rows], dim: int) -> Rows:
     """Concatenate rows; the result is a CSR matrix if any part is one."""
     if any(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts]))
     return np.concatenate(parts) if parts else np.empty((0, dim))
 
 
-def as_arrays(rows: Any) -> Arrays:
+def as_arrays(rows: Rows) -> Arrays:
     """Arrays from which ``from_arrays`` makes the same rows."""
     if sparse.issparse(rows):
         return {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
     return {"rows": rows}
 
 
-def from_arrays(arrays: Arrays, dim: int) -> Any:
+def from_arrays(arrays: Arrays, dim: int) -> Rows:
     """The rows that ``as_arrays`` turned into arrays."""
     if "data" not in arrays:
         return arrays["rows"]
@@ -138,7 +138,7 @@ _CONSTANT = 1e-14  # times its largest entry: a column that deviates less counts
 _SMALLEST = 1e-300  # smallest standard deviation with a finite factor
 _INNER, _OUTLIER = 0.95, 10.0  # entries beyond ten times the 95 % quantile of the deviations are outliers
 
-Rounds = Sequence[tuple[Any, Vector]]
+Rounds = Sequence[tuple[Rows, Vector]]
 """The arms (n, dim) and rewards that each model has learned from."""
 
 
@@ -163,7 +163,7 @@ def fitted(
     return _most_likely(first, others, rounds, ridge)
 
 
-def _far_apart(arms: Any) -> bool:
+def _far_apart(arms: Rows) -> bool:
     """Whether the typical sparse arm has one entry that dwarfs the others at length one."""
     rows = (abs(arms.data[start:stop]) for start, stop in itertools.pairwise(arms.indptr))
     ratios = [row.max() / np.quantile(row, 0.25, method="lower") for row in rows if row.all() and len(row)]
@@ -184,7 +184,7 @@ class _Columns(NamedTuple):
     """Whether a column varied."""
 
     @classmethod
-    def of(cls, arms: Any) -> "_Columns":
+    def of(cls, arms: Rows) -> "_Columns":
         largest = _largest(arms)
         unit = _power_of_two(largest)
         if sparse.issparse(arms):
@@ -268,7 +268,7 @@ def _log_likelihood(scaling: Scaling, rounds: Rounds, ridge: float) -> float:
 # -- outliers ---------------------------------------------------------------------------------------
 
 
-def without_outliers(arms: Any) -> Any:
+def without_outliers(arms: Rows) -> Rows:
     """The arms, where an entry that is far beyond nearly all others of its column counts as one of them.
 
     Deviations are taken from the median, or from 0 if arms are sparse. Deviations of 0 do not count: most
@@ -303,14 +303,14 @@ def without_outliers(arms: Any) -> Any:
 # -- sizes ------------------------------------------------------------------------------------------
 
 
-def _typical_length(arms: Any) -> float:
+def _typical_length(arms: Rows) -> float:
     """The root mean square of the lengths, without outliers."""
     unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     squares = (arms / unit).power(2).sum(axis=1) if sparse.issparse(arms) else row_norms_sq(arms / unit)
     return _length(without_outliers(np.sqrt(np.asarray(squares, np.float64)).reshape(-1, 1))) * unit
 
 
-def _length(arms: Any) -> float:
+def _length(arms: Rows) -> float:
     """The root mean square of the lengths."""
     unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     if sparse.issparse(arms):
@@ -318,7 +318,7 @@ def _length(arms: Any) -> float:
     return float(np.sqrt(row_norms_sq(arms / unit).mean())) * unit
 
 
-def _largest(arms: Any) -> Vector:
+def _largest(arms: Rows) -> Vector:
     """The largest absolute value of every column."""
     largest = abs(arms).max(axis=0)
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest, np.float64).ravel()
@@ -331,6 +331,6 @@ def _root_mean_square(arms: Any, unit: Vector) -> Vector:
     return np.asarray(np.sqrt(sums / arms.shape[0]) * unit)
 
 
-def _power_of_two(largest: Any) -> Any:
+def _power_of_two(largest: Rows) -> Rows:
     """A power of two of about this size. Division by it loses no digit, and the result can be squared."""
     return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))

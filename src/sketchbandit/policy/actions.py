@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import ArmCandidates, Candidates, Explore
 from sketchbandit.explore.candidates import upper_bound
 from sketchbandit.kernels import kernels
+from sketchbandit.kernels.backend import Loops
 from sketchbandit.linalg import inner_rows, row_norms_sq
 from sketchbandit.policy.chooser import Choices, Random
 from sketchbandit.policy.policy import Policy
@@ -25,7 +26,7 @@ Action = str | int
 _NAMED = 5  # actions named in a message
 
 
-def read_names(actions: Any) -> list[Action]:
+def read_names(actions: object) -> list[Action]:
     """Read a list of names, without repetition."""
     if isinstance(actions, (str, bytes)) or not isinstance(actions, Iterable):
         raise InputTypeError(f'actions must be a list of names such as ["a", "b"], got {actions!r:.80}')
@@ -45,7 +46,7 @@ def some_of(names: Iterable[Action]) -> str:
     return f"there are {', '.join(map(repr, listed[:_NAMED]))}{more}" if listed else "there are none"
 
 
-def check_action(action: Any) -> Action:
+def check_action(action: object) -> Action:
     """Check the name of an action: a string or an integer."""
     if isinstance(action, str):
         return str(action)
@@ -54,7 +55,7 @@ def check_action(action: Any) -> Action:
     return int(action)
 
 
-def made_by(factory: Any) -> Policy:
+def made_by(factory: object) -> Policy:
     """The fresh policy that a factory makes."""
     if isinstance(factory, Policy) or not callable(factory):
         raise InputTypeError(
@@ -144,7 +145,7 @@ class Board:
         means, _, _, norm_sq = self._scored(compiled, x, which)
         return means, norm_sq
 
-    def _scored(self, compiled: Any, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
+    def _scored(self, compiled: Loops, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
         """Means, optimistic bounds, the index of the largest bound (-1: one is not finite), and |x|²."""
         means, bounds = np.empty(len(which)), np.empty(len(which))
         models = self.thetas, self._images, self._lags, which, self.shifts, self.radii
@@ -252,7 +253,7 @@ class ActionCandidates(Candidates):
         scores: Vector = self.means + self.bonuses() * random.standard_normal(len(self))
         return scores
 
-    def along(self, direction: Any) -> Vector:
+    def along(self, direction: Matrix) -> Vector:
         """Means plus radius·x'v, with one v per model: the rows of ``direction``."""
         moved = [float(self._context.times(v)[0]) for v in direction]
         scores: Vector = self.means + self.radius * np.array(moved)

@@ -2,9 +2,9 @@
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Places(NamedTuple):
         return cls(np.array(indices, dtype=np.intp), np.array(chances))
 
 
-def check_generator(random: Any) -> np.random.Generator:
+def check_generator(random: object) -> np.random.Generator:
     """Check the generator that the caller gave."""
     if not isinstance(random, np.random.Generator):
         raise InputTypeError(
@@ -49,7 +49,7 @@ def check_generator(random: Any) -> np.random.Generator:
 
 def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random.Generator) -> list[int]:
     """The choice of a rule. Raises unless it is ``count`` different arms."""
-    answer: Any = rule.choose(candidates, count, random)
+    answer: Iterable[SupportsIndex] = rule.choose(candidates, count, random)
     try:
         chosen = [operator.index(index) for index in answer]
     except TypeError:
@@ -255,7 +255,7 @@ class Chooser:
 
     # -- a ranking ----------------------------------------------------------------------------------
 
-    def places(self, choices: Choices, k: Any, random: Random, *, with_chances: bool) -> Places:
+    def places(self, choices: Choices, k: int, random: Random, *, with_chances: bool) -> Places:
         """``k`` choices, best first. If the rule draws, every place is drawn among the choices left."""
         wanted, rule = check_count("k", k, at_least=1), self.rule
         if wanted > len(choices):
@@ -272,7 +272,7 @@ class Chooser:
             return ranked(choices.candidates(), wanted, rule, random, with_chances=with_chances)
         return placed(choices.best(wanted, rule, random), len(choices), self.share, random)
 
-    def rank(self, choices: Choices, k: Any, random: Random, *, with_chances: bool) -> Ranking:
+    def rank(self, choices: Choices, k: int, random: Random, *, with_chances: bool) -> Ranking:
         """The same, with the numbers of each."""
         places = self.places(choices, k, random, with_chances=with_chances)
         return Ranking(*places, *choices.numbers(places.index))
@@ -437,7 +437,7 @@ def best_of_offers(asked: Question, features: Features, offers: Sequence[Arms]) 
     return best_of_each(arms, aim, asked.precision)
 
 
-def given_back(values: Vector, arms: Any) -> Any:
+def given_back(values: Vector, arms: object) -> Any:
     """Values in the array library, and on the device, that the arms came from."""
     library = arms.arms.library if isinstance(arms, Offer) else library_of(arms) if is_foreign(arms) else None
     return values if library is None or library.on_host else library.put(values, library.widest)

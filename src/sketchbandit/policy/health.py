@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import SketchTooSmallWarning, TooFewDigitsWarning
@@ -91,8 +91,8 @@ class Health(NamedTuple):
     effective_rounds: float = 0.0
     world_changed: bool = False
     changed_at: int | None = None
-    untried: tuple[Any, ...] = ()
-    out_of_range: tuple[Any, ...] = ()
+    untried: tuple[str | int, ...] = ()
+    out_of_range: tuple[str | int, ...] = ()
 
 
 class Mark(NamedTuple):
@@ -314,7 +314,7 @@ def are_enough_to_try(rounds: int, choices: int) -> bool:
     return rounds >= _ROUNDS_A_CHOICE * max(choices, _FEW_CHOICES)
 
 
-def untried_action_sentence(action: Any, times: int, rounds: int) -> str:
+def untried_action_sentence(action: str | int, times: int, rounds: int) -> str:
     """The sentence for an action that was hardly ever tried."""
     tried = f"tried {times} time{'s' * (times != 1)}" if times else "never tried"
     known = "little of its rewards is known" if times else "its rewards are not known"
@@ -327,7 +327,7 @@ def untried_arms_sentence(arms: Sequence[object], rounds: int) -> str:
     return f"In {rounds:,} rounds these arms, or any like them, were hardly ever tried: {shown}. {_TRY}"
 
 
-def out_of_range_sentence(columns: Sequence[Any], dim: int) -> str:
+def out_of_range_sentence(columns: Sequence[str | int], dim: int) -> str:
     """The sentence for columns that have left the range in which their scaling was learned."""
     return (
         f"{_counted(columns, dim)} far outside the range that the scaling was learned from: "
@@ -336,7 +336,7 @@ def out_of_range_sentence(columns: Sequence[Any], dim: int) -> str:
     )
 
 
-def dropped_sentence(columns: Sequence[Any]) -> str:
+def dropped_sentence(columns: Sequence[str | int]) -> str:
     """The sentence for columns whose offset leaves no digits for how they vary."""
     return (
         f"Columns that vary too little beside their size for float64 are taken as constant: "
@@ -344,11 +344,11 @@ def dropped_sentence(columns: Sequence[Any]) -> str:
     )
 
 
-def _counted(columns: Sequence[Any], dim: int) -> str:
+def _counted(columns: Sequence[str | int], dim: int) -> str:
     return f"{len(columns)} of {dim:,} columns {'lies' if len(columns) == 1 else 'lie'}"
 
 
-def _listed(names: Sequence[Any]) -> str:
+def _listed(names: Sequence[str | int]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(map(repr, names[:_SHOWN])) + more
 

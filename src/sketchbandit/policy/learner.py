@@ -4,13 +4,13 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
 from sketchbandit.arms import Arms, Offer
-from sketchbandit.arrays import Arrays, RowsLike, Scalars, Vector, taken_from, under
+from sketchbandit.arrays import Arrays, Dtype, Rows, RowsLike, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeKindError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
@@ -37,7 +37,7 @@ class InitialState(NamedTuple):
 class Kept(NamedTuple):
     """A round of the warm-up."""
 
-    arm: Any
+    arm: Rows
     """Before scaling, shape (1, dim)."""
     reward: float
     at: int | None = None
@@ -56,11 +56,11 @@ class WarmUp:
         """None once the scaling is fixed."""
         self.rounds: list[Kept] = []
 
-    def keep(self, arm: Any, reward: float, at: int | None) -> None:
+    def keep(self, arm: Rows, reward: float, at: int | None) -> None:
         """Keep a round. The caller gives the arm away."""
         self.rounds.append(Kept(arm, reward, at))
 
-    def data(self, dim: int) -> tuple[Any, Vector]:
+    def data(self, dim: int) -> tuple[Rows, Vector]:
         """The arms (n, dim) and the rewards that were learned from."""
         arms, rewards = [one.arm for one in self.rounds], [one.reward for one in self.rounds]
         return stacked(arms, dim), np.array(rewards)
@@ -126,7 +126,7 @@ class Learner(Stored):
         return self._features.dim
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         """The dtype in which features are read and stored. Sums are always float64."""
         return self._features.dtype
 
@@ -202,7 +202,7 @@ class Learner(Stored):
         self._learn_anew()
 
     @contextmanager
-    def _request(self, asked: Any, random: Random) -> Iterator[Arms]:
+    def _request(self, asked: object, random: Random) -> Iterator[Arms]:
         """Read a request, choose in the block, and take note of the request.
 
         If reading or choosing fails, the generator and the column names are as they were before.
@@ -215,10 +215,10 @@ class Learner(Stored):
         self._saw((read.raw,))
 
     @abstractmethod
-    def _read(self, asked: Any) -> Arms:
+    def _read(self, asked: object) -> Arms:
         """What a request asks about: arms, or a context."""
 
-    def _saw(self, requests: Iterable[Any]) -> None:
+    def _saw(self, requests: Iterable[Rows]) -> None:
         """Take note of requests, during the warm-up: the arms of each, before scaling."""
         if not self._features.is_warming_up:
             return
@@ -226,7 +226,7 @@ class Learner(Stored):
             self._features.saw(request)
         self._scale_if_due()
 
-    def _to_be_kept(self, rows: Any) -> Iterator[Any]:
+    def _to_be_kept(self, rows: Rows) -> Iterator[Rows]:
         """Yield a copy of each row of the warm-up. Learn from it before asking for the next."""
         for i in range(rows.shape[0]):
             row = rows[[i]].astype(np.float64)
@@ -311,7 +311,7 @@ class Learner(Stored):
     # -- merging ------------------------------------------------------------------------------------
 
     @holds_the_lock
-    def merge(self, other: Any) -> None:
+    def merge(self, other: Self) -> None:
         """Add what another learner with the same settings has learned.
 
         Both must have started from nothing. ``other`` stays as it is.
@@ -342,11 +342,11 @@ class Learner(Stored):
             say(complaints)
 
     @abstractmethod
-    def _absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Self) -> Complaints:
         """Do ``merge`` while both locks are held, and return the warnings to give."""
 
 
-def copy_of_rule(rule: Any) -> Explore:
+def copy_of_rule(rule: object) -> Explore:
     """A copy of a rule, checked."""
     if isinstance(rule, type) and issubclass(rule, Explore):
         raise InputTypeError(f"explore is the class {rule.__name__}; give an instance, made by calling it")

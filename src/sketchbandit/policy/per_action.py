@@ -3,7 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,6 +36,8 @@ from sketchbandit.policy.posterior import Clock
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import ColumnNames, complaint, row_source
 from sketchbandit.thread_safety import holds_the_lock
+
+T = TypeVar("T")
 
 _NAMES = (str, int)
 _SHOWN = 20  # actions in a notebook
@@ -319,7 +321,13 @@ class PerAction(Learner):
         roster = self._roster(actions)
         return [_named(roster, one) for one in self._many(contexts, roster, random, self._chooser.choose)]
 
-    def _many(self, contexts: RowsLike, roster: Roster, random: Random | None, choose: Any) -> list[Any]:
+    def _many(
+        self,
+        contexts: RowsLike,
+        roster: Roster,
+        random: Random | None,
+        choose: Callable[[ActionChoices, Random], T],
+    ) -> list[T]:
         """What ``choose`` finds for each of n contexts."""
         chooser, features = self._chooser, self._features
         draws = chooser.generator(random)
@@ -339,7 +347,7 @@ class PerAction(Learner):
         self._saw(self._requests_of(read.raw))
         return found
 
-    def _requests_of(self, contexts: Rows) -> Iterable[Any]:
+    def _requests_of(self, contexts: Rows) -> Iterable[Rows]:
         """Every context is a request."""
         return (contexts[i : i + 1] for i in range(contexts.shape[0]))
 

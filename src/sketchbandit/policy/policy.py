@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any, Self, TypedDict
 
 import numpy as np
@@ -22,7 +23,7 @@ from sketchbandit.arms import (
     refuse,
 )
 from sketchbandit.array_api import on_host
-from sketchbandit.arrays import AnyArray, Arrays, RowsLike, Scalars, Vector, taken_from
+from sketchbandit.arrays import AnyArray, Arrays, Rows, RowsLike, Scalars, Vector, taken_from
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
@@ -406,7 +407,9 @@ class LinUCB(Learner):
 
     # -- several sets of arms -------------------------------------------------------------------------
 
-    def select_many(self, batch: Any, *, random: Random | None = None) -> NDArray[np.intp]:
+    def select_many(
+        self, batch: RowsLike | Sequence[ArmsLike], *, random: Random | None = None
+    ) -> NDArray[np.intp]:
         """Choose from B sets of arms at once, and return B indices.
 
         The choices are those of ``select`` for one set after another, but faster. During a warm-up, all sets
@@ -435,7 +438,7 @@ class LinUCB(Learner):
         """
         chooser, features, posterior = self._chooser, self._features, self._posterior
         sets, draws, share = read_sets(batch), chooser.generator(random), chooser.share
-        seen: list[Any] = []
+        seen: list[Rows] = []
         with chooser.undone_if_refused(draws, features.names):
             direction = self._shared_direction(draws)
             draws_each = chooser.rule.draws and direction is None
@@ -462,7 +465,9 @@ class LinUCB(Learner):
         self._saw(seen)
         return chosen
 
-    def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
+    def choose_many(
+        self, batch: RowsLike | Sequence[ArmsLike], *, random: Random | None = None
+    ) -> list[Choice]:
         """Do ``choose`` for B sets of arms at once. The choices are those of ``select_many``.
 
         Parameters
@@ -477,7 +482,7 @@ class LinUCB(Learner):
         """
         chooser, features = self._chooser, self._features
         sets, draws, choices = read_sets(batch), chooser.generator(random), []
-        seen: list[Any] = []
+        seen: list[Rows] = []
         with chooser.undone_if_refused(draws, features.names):
             direction = self._shared_direction(draws)
             for number, arms in enumerate(sets):
@@ -490,7 +495,7 @@ class LinUCB(Learner):
         self._saw(seen)
         return choices
 
-    def probabilities_many(self, batch: Any) -> Any:
+    def probabilities_many(self, batch: RowsLike | Sequence[ArmsLike]) -> Any:
         """``probabilities`` for B sets of arms at once.
 
         The call changes nothing. It is faster than one set at a time, except for Thompson sampling.
@@ -547,7 +552,7 @@ class LinUCB(Learner):
         self._features.names.remember(arms)
         return read
 
-    def _best_of_offers(self, sets: Any, asked: Question) -> AnyArray | None:
+    def _best_of_offers(self, sets: Sequence[ArmsLike] | AnyArray, asked: Question) -> AnyArray | None:
         """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
         features = self._features
         if features.is_warming_up or not len(sets) or not all(isinstance(one, Offer) for one in sets):
@@ -775,7 +780,7 @@ class LinUCB(Learner):
             complaints += self._learn_any(source[kept:], rewards[kept:])
         return complaints
 
-    def _learn_and_keep(self, row: Any, reward: float, at: int | None = None) -> Complaints:
+    def _learn_and_keep(self, row: Rows, reward: float, at: int | None = None) -> Complaints:
         """Learn from one arm (1, dim) and its reward, and keep both. The caller gives the arm away."""
         complaints = self._learn_any(row, reward)
         self._warm_up.keep(row, reward, at)
@@ -987,7 +992,7 @@ class LinUCB(Learner):
 
     # -- merging ------------------------------------------------------------------------------------
 
-    def _absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Self) -> Complaints:
         if self.dim != other.dim:
             raise MergeError(f"cannot merge policies: dim is {self.dim!r} here and {other.dim!r} there")
         features, rule = self._features, self._chooser.rule

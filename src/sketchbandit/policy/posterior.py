@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from sketchbandit.sketch.row_input import RowBatch
 from sketchbandit.theory import Confidence
 
 
-def read_baseline(baseline: Any) -> bool | None:
+def read_baseline(baseline: object) -> bool | None:
     """The ``baseline`` setting, checked. None: as the policy, or the ``PerAction`` it is for, decides."""
     if baseline is not None and not isinstance(baseline, bool):
         raise InputTypeError(
@@ -34,7 +34,7 @@ def read_baseline(baseline: Any) -> bool | None:
     return baseline
 
 
-def why_no_baseline(rule: Explore, beta: Any, estimate: Estimate) -> str:
+def why_no_baseline(rule: Explore, beta: object, estimate: Estimate) -> str:
     """Why a policy of these parts can have no baseline; empty if it can."""
     if isinstance(beta, Confidence) or any(isinstance(value, Confidence) for value in vars(rule).values()):
         return "the radius of a Confidence is a theorem for rewards as they are, without a baseline"
@@ -43,7 +43,7 @@ def why_no_baseline(rule: Explore, beta: Any, estimate: Estimate) -> str:
     return ""
 
 
-def check_baseline(rule: Explore, beta: Any, estimate: Estimate) -> None:
+def check_baseline(rule: Explore, beta: object, estimate: Estimate) -> None:
     """Raise if a policy of these parts can have no baseline."""
     if why := why_no_baseline(rule, beta, estimate):
         raise InputError(f"{why}; make the policy with baseline=False")
@@ -54,7 +54,7 @@ _AT_A_REBUILD, _AT_THE_LATEST = 0.98, 0.9
 _LEAST, _MOST = 1e-300, 1e300
 
 
-def read_forget(forget: Any) -> float | None:
+def read_forget(forget: object) -> float | None:
     """The factor per round of a ``forget`` setting; None means never.
 
     A setting up to 1 is the factor itself. A setting above 1 is a half-life in rounds.

@@ -446,7 +446,7 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def parameters(name: str, explore: Any = None, rewards: Any = None) -> list[str]:
+def parameters(name: str, explore: object = None, rewards: object = None) -> list[str]:
     """The names of all settings: of the policy, and of its rule and reward model if they are given.
 
     A setting of the rule goes by its plain name or as ``explore.name``. A setting of the reward model goes

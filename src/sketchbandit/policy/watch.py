@@ -1,12 +1,12 @@
 """Watches a policy: its sketch, its predictions (drift), and the ranges of its features."""
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Scalars
+from sketchbandit.arrays import Matrix, Rows, Scalars, Vector
 from sketchbandit.errors import TooFewDigitsWarning, WorldChangedWarning
 from sketchbandit.features import Features
 from sketchbandit.features.scaling import Scaling
@@ -47,7 +47,7 @@ class RangeWatch:
         self.left: tuple[int, ...] = ()
         """The columns outside in more than half of the last window."""
 
-    def look_at(self, source: Any, rounds: int, scaling: Scaling | None) -> None:
+    def look_at(self, source: Rows, rounds: int, scaling: Scaling | None) -> None:
         """Look at some of the arms (n, dim), learned from in rounds ``rounds``, ``rounds + 1``, ..."""
         which = range(-rounds % EVERY, source.shape[0], EVERY)
         skipped = (self.looks + len(which)) // WINDOW * WINDOW - WINDOW - self.looks
@@ -56,7 +56,7 @@ class RangeWatch:
         for i in which:
             self.look(source[[i]], scaling)
 
-    def look(self, arm: Any, scaling: Scaling | None) -> None:
+    def look(self, arm: Rows, scaling: Scaling | None) -> None:
         """Look at one arm, (dim,) or (1, dim)."""
         if scaling is None or scaling.limit is None:
             return
@@ -222,7 +222,7 @@ class PredictionWatch:
         with np.errstate(over="ignore", invalid="ignore"):
             self._close(np.array(pending).T, loss)
 
-    def _close(self, block: Any, loss: float) -> None:
+    def _close(self, block: Matrix, loss: float) -> None:
         rewards, errors, quadratics = block
         guess, mean = self._guess, float(rewards.mean())
         squares = errors * errors
@@ -242,7 +242,7 @@ class PredictionWatch:
         if self._blocks >= self._next_mark and not is_doubtful:  # a doubtful stretch must not be a reference
             self._mark(loss)
 
-    def _bet(self, reference: Reference, squares: Any, of_guess: Any, quadratics: Any) -> None:
+    def _bet(self, reference: Reference, squares: Vector, of_guess: Vector, quadratics: Vector) -> None:
         is_known = quadratics <= _NOVEL * reference.quadratic
         square, gain = _scores(squares[is_known], of_guess[is_known], reference.level)
         logs = []
@@ -254,7 +254,7 @@ class PredictionWatch:
             logs.append(min(won, 2.0 * _ENOUGH))
         self._logs = logs[0], logs[1]
 
-    def _gather_suspects(self, squares: Any, total: float) -> None:
+    def _gather_suspects(self, squares: Vector, total: float) -> None:
         """Add a block to the rounds that may be worse. A block as good as the reference starts them anew.
 
         It is the first of them, because what is worse may have begun in it.
@@ -273,7 +273,7 @@ class PredictionWatch:
         count, total, largest = self._suspects
         return min(self._logs) >= _ENOUGH and count * largest <= _ISOLATED * total
 
-    def _measure(self, squares: Any, of_guess: Any, quadratics: Any, total: float) -> None:
+    def _measure(self, squares: Vector, of_guess: Vector, quadratics: Vector, total: float) -> None:
         self._largest = max(self._largest, float(squares.max()))
         added = [float(len(squares)), total, float(quadratics.sum()), 0.0, 0.0, 0.0, 0.0]
         if self._level > 0.0:
@@ -311,7 +311,7 @@ def loss_of(sketch: Sketch, ridge: float) -> float:
     return ridge + error if error - alpha <= ridge else math.inf
 
 
-def _scores(squares: Any, of_guess: Any, level: float) -> tuple[Any, Any]:
+def _scores(squares: Vector, of_guess: Vector, level: float) -> tuple[Vector, Vector]:
     gain = np.minimum(np.maximum((squares - of_guess) / level, -_MOST_GAIN), _MOST_GAIN)
     return np.minimum(squares / level, _MOST_SQUARE), gain
 
@@ -411,7 +411,7 @@ class Watch:
             )
         return found
 
-    def of_world(self, posterior: Posterior, sentence: str) -> dict[str, Any]:
+    def of_world(self, posterior: Posterior, sentence: str) -> Scalars:
         """The fields of ``Health`` about the predictions, and the sentence."""
         noticed, memory = self.drift.changed_at, math.inf
         if noticed is None:
