@@ -4,7 +4,7 @@ import copy
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -561,9 +561,9 @@ def test_an_arm_refused_for_its_mass_changes_nothing() -> None:
 def test_a_rejected_batch_remembers_no_names() -> None:
     """Which set, and what kind of complaint, stays known."""
     policy = sb.oful(2)
-    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    sets: list[Any] = [pd.DataFrame({"a": [1.0], "b": [2.0]}), np.eye(3)]
     with pytest.raises(sb.InputError, match="set 1: "):
-        policy.select_many(cast("list[Any]", [frame, np.eye(3)]))
+        policy.select_many(sets)
     assert policy.columns is None
     bad = np.eye(2)
     bad[1, 0] = np.inf

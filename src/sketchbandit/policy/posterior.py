@@ -359,12 +359,12 @@ class Posterior:
         self, arms: View, rule: Explore, random: np.random.Generator, direction: Vector | None = None
     ) -> int | None:
         """The rule's choice among dense arms in compiled calls; None if that is impossible."""
-        if rule.chooses_by != "bound":
-            asked = self.ask(rule, direction)
-            return None if asked is None else search(asked, arms, random)
-        theta, beta = self.estimate.linear_theta, self.beta
-        radius = beta if type(beta) is float else self.radius
-        return None if theta is None else self.precision.search(arms, theta, radius)
+        asked = self.ask(rule, direction)
+        if asked is None:
+            return None
+        if rule.chooses_by == "bound":
+            return self.precision.search(arms, asked.theta, asked.radius)
+        return search(asked, arms, random)
 
     def ask(self, rule: Explore, direction: Vector | None = None) -> Question | None:
         """What the loops need to know to choose by this rule; None if margins are not x'theta."""
