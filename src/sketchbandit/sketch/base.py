@@ -14,13 +14,15 @@ from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of
-from sketchbandit.registry import setting_names
+from sketchbandit.registry import Registry, setting_names
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
 from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
+
+SKETCHES: Registry["Sketch"] = Registry("sketch")
 
 
 class Sketch(Stored):
@@ -51,8 +53,7 @@ class Sketch(Stored):
 
     """
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "sketch"
+    _registry = SKETCHES
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings in which sketches to be merged may differ."""

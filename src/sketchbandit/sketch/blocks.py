@@ -11,7 +11,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space
-from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.base import SKETCHES, Sketch
 from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 from sketchbandit.sketch.row_stats import RowStats
@@ -177,7 +177,7 @@ class WorkingBlock:
             # in a file of 0.7 the block itself had counted
             sketch: Sketch | Folded = Folded.undump({**saved, **content}, arrays)
         else:
-            sketch = Sketch.of_kind(saved["kind"]).undump(content, arrays)
+            sketch = SKETCHES.of_kind(saved["kind"]).undump(content, arrays)
         return cls(sketch, saved["size"], saved["exact"], span)
 
 
