@@ -11,7 +11,7 @@ import sketchbandit as sb
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms import catalogue as catalogues
 from sketchbandit.arms.store import make_store
-from sketchbandit.policy import choices
+from sketchbandit.policy import chooser
 from tests.libraries import LIBRARIES, array_in, numbers_of
 
 RULES: dict[str, Any] = {
@@ -418,7 +418,7 @@ def test_arms_too_short_for_a_library_without_float64() -> None:
 @pytest.mark.parametrize("rule", [sb.Greedy, lambda: sb.UCB(0.3)])
 def test_equal_arms_come_to_the_host_in_pieces(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """All scores are equal: the first arms win, and never are all arms formed at once."""
-    monkeypatch.setattr(choices, "_NUMBERS_ON_HOST", 4000)
+    monkeypatch.setattr(chooser, "_NUMBERS_ON_HOST", 4000)
     arms = np.ones((5000, 8), np.float32)
     policy = sb.soful(8, size=4, explore=rule())
     seen: list[int] = []

@@ -23,7 +23,7 @@ from sketchbandit.cli.app import COMMANDS, app
 from sketchbandit.data import CATALOGUE
 from sketchbandit.evaluation import INTERVALS, METHODS
 from sketchbandit.extras import how_to_install
-from sketchbandit.policy.named import RECIPES
+from sketchbandit.policy.recipes import RECIPES
 from sketchbandit.simulation.pool import Failure
 from sketchbandit.simulation.runs import Run
 from sketchbandit_paper import compare, report_readings, reproduce, tour, verify

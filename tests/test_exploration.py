@@ -13,8 +13,9 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 import sketchbandit as sb
-from sketchbandit.explore.named import RULES, rule_of, rule_parameters
-from sketchbandit.policy.named import build
+from sketchbandit.explore.base import RULES, rule_of
+from sketchbandit.policy.recipes import build
+from sketchbandit.registry import setting_names
 from tests.policies import EVERY, saved, train, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -425,7 +426,7 @@ def test_likely_slips() -> None:
     assert saved(policy) == before
     models = sb.PerAction(["a", "b"], lambda: sb.oful(5))
     with pytest.raises(sb.InputTypeError, match=r"give its name, choice.action"):
-        models.update(arms[0], models.choose(arms[0]), 1.0)
+        models.update(arms[0], models.choose(arms[0]), 1.0)  # type: ignore[arg-type]
     with pytest.raises(sb.InputTypeError, match="play needs a policy over arms"):
         next(sb.play(models, sb.GaussianArms(dim=5, arms=2), 1))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"PerAction.__init__\(\) got an unexpected keyword"):
@@ -657,8 +658,8 @@ def test_merging_compares_rules() -> None:
 
 def test_rules_by_name() -> None:
     """A name, a mapping, flat settings, and settings that the recipe has too; there and back."""
-    assert set(RULES) == {"ucb", "thompson", "inverse-gap", "epsilon-greedy", "greedy"}
-    assert rule_parameters("epsilon-greedy") == ["epsilon", "floor", "seed"]
+    assert set(RULES.built_in) == {"ucb", "thompson", "inverse-gap", "epsilon-greedy", "greedy"}
+    assert setting_names(RULES.named("epsilon-greedy")) == ("epsilon", "floor", "seed")
     for rule in EVERY_RULE.values():
         assert rule_of(rule().settings()).settings() == rule().settings()
     made = build("adaptive", 20, **{"explore": "epsilon-greedy", "explore.epsilon": 0.25, "epsilon": 2.0})

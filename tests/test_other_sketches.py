@@ -202,7 +202,7 @@ def test_the_seeds_of_a_merged_projection_are_remembered_in_its_file(tmp_path: P
     one.merge(other)
     one.save(tmp_path / "s")
     with pytest.raises(sb.MergeError, match="seed 2"):
-        sb.load(tmp_path / "s").merge(other)
+        sb.load(tmp_path / "s", sb.RandomProjection).merge(other)
 
 
 def test_float32_sums_of_a_long_stream_do_not_drift() -> None:

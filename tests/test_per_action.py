@@ -250,7 +250,8 @@ def test_many_contexts_are_a_loop(rule: str) -> None:
     """Choices, probabilities and the generator; per="batch" draws once, which is another thing."""
     models = play(of_rule(RULES[rule]), 40)
     batch = contexts(25, seed=3)
-    for actions in (None, [7, "b"]):
+    offered: tuple[list[str | int] | None, ...] = (None, [7, "b"])
+    for actions in offered:
         loop, many, choosing = (copy.deepcopy(models) for _ in range(3))
         one_by_one = [loop.choose(x, actions) for x in batch]
         for form in (np.asarray, sparse.csr_array, np.ndarray.tolist):
@@ -417,7 +418,7 @@ def test_a_model_that_learns_by_itself_is_noticed() -> None:
 
 NAN = np.full(DIM, np.nan)
 X = contexts(3)
-BAD: dict[str, tuple[Callable[[sb.PerAction], Any], str]] = {
+BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
     "unknown": (lambda m: m.update(X[0], "z", 1.0), "unknown action 'z'; there are 'a', 'b', 'c', 7"),
     "unknown subset": (lambda m: m.select(X[0], ["a", "z"]), "unknown action 'z'"),
     "unknown item": (lambda m: m["z"], "unknown action 'z'"),
@@ -731,7 +732,7 @@ def test_nobody_gets_past_the_lock() -> None:
             continue
         if isinstance(member, property) and name not in {"dim", "dtype"}:
             todo[name] = partial(getattr, models, name)
-        elif callable(member) and name != "check_kind":
+        elif callable(member):
             todo[name] = partial(getattr(models, name), *arguments.get(name, ()))
 
     def call(name: str) -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.estimate.named import MODELS, model_of, model_parameters, model_settings
-from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.estimate.base import MODELS, model_of, model_settings
+from sketchbandit.policy.recipes import RECIPES, build
+from sketchbandit.registry import setting_names
 from sketchbandit.simulation import environments, policies
 from sketchbandit.simulation.loop import play
 from sketchbandit.simulation.specs import Spec, parse, spec
@@ -20,15 +21,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS.built_in)
 def test_a_name_and_settings_are_the_model(name: str) -> None:
     """Every setting arrives; what a model tells of itself makes the same one again."""
     given = SETTINGS[name]
-    assert set(given) == set(model_parameters(name))
+    assert set(given) == set(setting_names(MODELS.named(name)))
     made = model_of({"model": name, **given})
     assert model_settings(made) == {"model": name, **given}
     assert model_of(made) is made
-    assert type(model_of(name)) is MODELS[name]
+    assert type(model_of(name)) is MODELS.named(name)
     for recipe in RECIPES:
         dotted = {f"rewards.{key}": value for key, value in given.items()}
         built = build(recipe, 6, **{"rewards": name, "beta": 0.5, **dotted})

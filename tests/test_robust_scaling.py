@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.features.fitting import fitted, without_outliers
-from sketchbandit.features.sample import Sample
+from sketchbandit.features.fitting import Sample, fitted, without_outliers
 from sketchbandit_service.describing import describe
 from sketchbandit_service.scaling_bytes import decode, encode
 from tests.policies import Matrix, saved

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
-from sketchbandit.policy.named import RECIPES, build
+from sketchbandit.policy.recipes import RECIPES, build
 from sketchbandit.testing import Stream, streams
 from tests.policies import EVERY, rounds, saved, train, unit
 
@@ -345,7 +345,7 @@ def test_an_estimate_may_refuse_a_reward() -> None:
 
 def test_names_that_are_taken() -> None:
     """A class or a policy under the name of another would change what files and requests mean."""
-    with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.ucb\.UCB"):
+    with pytest.raises(sb.InputTypeError, match=r"kind 'ucb' is that of sketchbandit\.explore\.rules\.UCB"):
         type("Mine", (sb.Explore,), {"kind": "ucb"})
     assert type(sb.LinUCB(sb.ExactSketch(2)).explore) is sb.UCB
     with pytest.raises(sb.InputError, match="there is a policy called 'oful' already"):
@@ -561,9 +561,9 @@ def test_an_arm_refused_for_its_mass_changes_nothing() -> None:
 def test_a_rejected_batch_remembers_no_names() -> None:
     """Which set, and what kind of complaint, stays known."""
     policy = sb.oful(2)
-    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    sets: list[Any] = [pd.DataFrame({"a": [1.0], "b": [2.0]}), np.eye(3)]
     with pytest.raises(sb.InputError, match="set 1: "):
-        policy.select_many([frame, np.eye(3)])
+        policy.select_many(sets)
     assert policy.columns is None
     bad = np.eye(2)
     bad[1, 0] = np.inf

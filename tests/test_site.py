@@ -19,7 +19,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.errors import InputError
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = {  # what people look for, and a page that should be among those found
@@ -260,7 +260,7 @@ def test_the_reference_does_not_list_the_machinery(pages: dict[str, str]) -> Non
         for anchor in anchors(page)
     }
     assert {"add", "retire", "save", "merge"} <= listed
-    assert not {"check_kind", "content", "has_kind", "of_kind", "read_by", "scaling_due"} & listed
+    assert not {"content", "read_by", "scaling_due"} & listed
     assert "sketchbandit.PerAction.undump" not in anchors(pages["reference/policies/PerAction.html"])
     assert "sketchbandit.Estimate.dump" in anchors(pages["reference/rewards/Estimate.html"])
 

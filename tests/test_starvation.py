@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sketchbandit as sb
-from sketchbandit.policy.named import RECIPES, register
+from sketchbandit.policy.recipes import RECIPES, register
 from sketchbandit.simulation import droughts, environments, policies, rules
 from sketchbandit.simulation.runs import Run, perform
 from sketchbandit.simulation.specs import parse, spec

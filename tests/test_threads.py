@@ -263,7 +263,7 @@ def calls(thing: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
         member = getattr(type(thing), name)
         if name.startswith("_") or hasattr(member, "_needs_the_lock"):  # not for others
             continue
-        if name in {"kind", "dim", "dtype"} or inspect.ismethod(member) or name == "check_kind":
+        if name in {"kind", "dim", "dtype"} or inspect.ismethod(member):
             continue  # what never changes, and class methods
         if isinstance(member, property):
             yield name, partial(getattr, thing, name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.policy.drift import BLOCK, PredictionWatch
+from sketchbandit.policy.watch import BLOCK, PredictionWatch
 from tests.policies import Matrix, saved, unit
 
 Played = Iterator[tuple[Matrix, Callable[[int], float]]]

@@ -24,7 +24,7 @@ SOURCE = '<details class="mkdocstrings-source"'
 NAMED_PAGE = re.compile(r"\bdocs/([a-z-]+)\.md\b(?![^<]*</(?:span|code|a)>)")  # in running text
 LIKE = re.compile(r"\b(as for) <code>([\w.]+)</code>", re.IGNORECASE)  # another object's parameters
 # What files and threads need: public for the other parts of the package, not for its users.
-MACHINERY = ("check_kind", "content", "has_kind", "of_kind", "read_by", "scaling_due")
+MACHINERY = ("content", "read_by", "scaling_due")
 STATE = ("dump", "undump")  # shown where an author of a class may write them
 WRITTEN_BY_AUTHORS = {"rewards", "explore"}
 NOT_OBJECTS = {"data", "evaluation", "theory"}  # modules: their own names have pages
@@ -58,7 +58,6 @@ GROUPS = (
         "explore",
         "How a choice follows from means and widths.",
         defined=("explore",),
-        modules=("explore.scores", "explore.named"),
         first=("Thompson", "UCB", "InverseGap", "EpsilonGreedy", "Greedy"),
     ),
     Group(

@@ -12,8 +12,7 @@ from pyarrow import parquet
 
 from sketchbandit._version import __version__
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.files import replace_file
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder, replace_file
 from sketchbandit.simulation import machine
 from sketchbandit.simulation.runs import Row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.policy.named import RECIPES
+from sketchbandit.policy.recipes import RECIPES
 from sketchbandit.simulation import chance, environments, rules
 from sketchbandit.simulation import policies as known
 from sketchbandit.simulation.columns import said_of_scales

@@ -87,7 +87,7 @@ if TYPE_CHECKING:  # the same names in the same places, for type checkers and ed
         oful as oful,
         soful as soful,
     )
-    from sketchbandit.policy.named import register as register
+    from sketchbandit.policy.recipes import register as register
     from sketchbandit.precision import Precision as Precision
     from sketchbandit.features import Scaling as Scaling
     from sketchbandit.simulation.loop import RoundResult as RoundResult, play as play
@@ -119,7 +119,7 @@ _DEFINED_IN = {
     "explore": "UCB ActionChoice Candidates Choice EpsilonGreedy Explore Greedy InverseGap Thompson",
     "loading": "load",
     "policy": "Health LinUCB PerAction Policy ProjectedLinUCB adaptive cbrap cbscfd dbslinucb oful soful",
-    "policy.named": "register",
+    "policy.recipes": "register",
     "precision": "Precision",
     "features": "Scaling",
     "simulation.loop": "RoundResult play",

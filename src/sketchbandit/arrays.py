@@ -1,9 +1,9 @@
 """The array types used everywhere, and the names of arrays in files."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 AnyArray = NDArray[Any]
 """Mostly float64 or float32: rows and arms as they came."""
@@ -19,6 +19,32 @@ Scalars = dict[str, Any]
 """The JSON values of a file."""
 Arrays = dict[str, AnyArray]
 """The arrays of a file."""
+
+
+class SparseMatrix(Protocol):
+    """A matrix or array of scipy.sparse."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self) -> Rows:
+        """The same by rows."""
+
+
+class DeviceArray(Protocol):
+    """An array of another library, maybe on a GPU: torch, JAX, CuPy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length, or rows and columns."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where it is."""
+
+
+RowsLike = ArrayLike | SparseMatrix | DeviceArray
+"""Rows of features as users have them: arrays, lists, data frames, sparse matrices, tensors; or one row."""
 
 
 def under(name: str, arrays: Arrays) -> Arrays:

@@ -1,4 +1,4 @@
-"""Safe files: safetensors with a format name, a version and a checksum, written atomically.
+"""Safe files: safetensors with a format name, a version and a checksum, written atomically; locked folders.
 
 A file holds arrays and JSON, nothing that could execute. Its metadata are
 
@@ -10,6 +10,7 @@ A file holds arrays and JSON, nothing that could execute. Its metadata are
 """
 
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -21,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load as from_safetensors
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars
-from sketchbandit.errors import FileError
+from sketchbandit.errors import FileError, InputError
 
 FORMAT = "sketchbandit"
 FORMAT_VERSION = 3
@@ -177,3 +178,17 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def lock_folder(folder: Path) -> io.TextIOWrapper:
+    """Keep other processes out of ``folder`` until the file returned is closed, or the process ends."""
+    lock = (folder / ".lock").open("a", encoding="utf-8")
+    if os.name == "posix":  # on other systems users must not run two processes in one folder
+        import fcntl  # noqa: PLC0415  (not everywhere)
+
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise InputError(f"{folder} is in use by another process") from None
+    return lock

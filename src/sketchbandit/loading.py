@@ -7,8 +7,10 @@ from typing import Any, TypeVar, overload
 from sketchbandit import files
 from sketchbandit.errors import FileError, InputTypeError, SketchBanditError
 from sketchbandit.policy import PerAction, Policy
+from sketchbandit.policy.learner import POLICIES
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.base import SKETCHES
 
 Wanted = TypeVar("Wanted", bound=Stored)
 
@@ -59,9 +61,7 @@ def load(path: str | Path, expected: Any = Stored, **extra: Any) -> Any:
     if not isinstance(expected, type):
         raise InputTypeError(f"expected must be a class such as sketchbandit.LinUCB, got {expected!r}")
     contents = files.read(Path(path))
-    families: tuple[type[Sketch | Policy | PerAction], ...] = (Policy, PerAction, Sketch)
-    family = next((family for family in families if family.has_kind(contents.kind)), Sketch)
-    cls = family.of_kind(contents.kind)
+    cls: type[Stored] = (POLICIES if contents.kind in POLICIES else SKETCHES).of_kind(contents.kind)
     if not issubclass(cls, expected):
         raise FileError(f"{path} holds {cls.__name__}, not {expected.__name__}")
     try:

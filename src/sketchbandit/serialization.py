@@ -2,17 +2,39 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.html_repr import Facts, card
-from sketchbandit.registry import Kinds
-from sketchbandit.thread_safety import Shared, needs_the_lock
+from sketchbandit.registry import Registry
+from sketchbandit.thread_safety import Lock, SharedLock, lock_public, needs_the_lock, set_state, thread_safe
 
 
-class Stored(Kinds, Shared, ABC):
-    """An object that can be saved. ``sketchbandit.load`` recognises it by its ``kind``."""
+@thread_safe
+class Stored(ABC):
+    """An object that threads may share, and that can be saved.
+
+    ``sketchbandit.load`` recognises it by its ``kind``. Public methods of subclasses are thread-safe too.
+    """
+
+    kind: ClassVar[str]
+    """The name of the class in files."""
+    _registry: ClassVar[Registry[Any]]
+    """The classes of the family."""
+    _lock: Lock
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        lock_public(cls)
+        cls._registry.register(cls)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        set_state(self, state)
+
+    def _make_lock(self) -> Lock:
+        """A lock for this object. Objects that belong together share one."""
+        return SharedLock()
 
     def save(self, path: str | Path) -> None:
         """Save it to a file, which ``sketchbandit.load`` reads.
@@ -47,7 +69,7 @@ class Stored(Kinds, Shared, ABC):
     @needs_the_lock
     def content(self) -> tuple[Scalars, Arrays]:
         """What ``dump`` returns, without a copy. For callers that hold the lock and write it at once."""
-        self.check_kind()
+        self._registry.check(self)
         return self._content()
 
     def _repr_html_(self) -> str:

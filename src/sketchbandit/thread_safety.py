@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from types import FunctionType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 Lock = AbstractContextManager[Any]
 _ReentrantLock: Any = type(threading.RLock())  # threading.RLock itself is a function
 Method = TypeVar("Method", bound=Callable[..., Any])
+T = TypeVar("T")
+
+_NEVER_CHANGE = frozenset({"kind", "dim", "dtype"})
 
 
 def holds_the_lock(method: Method) -> Method:
@@ -58,56 +61,73 @@ class _BusyLock(SharedLock):
         return True
 
 
-class Shared:
-    """An object whose public methods and properties hold its lock, including those of subclasses.
+class HasLock(Protocol):
+    """An object that threads may share."""
 
-    So every public call is atomic, from any thread. Copies, deep or pickled, are made under the lock, and
-    have a lock of their own.
+    @property
+    def _lock(self) -> Lock: ...
 
-    The names in ``_never_change`` are not locked, nor are methods marked with ``holds_the_lock`` or
-    ``needs_the_lock``. Hooks that start with an underscore are not locked either: their callers hold the
-    lock.
+
+def thread_safe(cls: type[T]) -> type[T]:
+    """Let the public methods and properties of a class hold its ``_lock``, and make copies under it.
+
+    So every public call is atomic, from any thread. Copies, deep or pickled, have a lock of their own, by
+    ``_make_lock`` if the class has it. They start without the attributes that ``_scratch`` names.
+
+    Methods marked with ``holds_the_lock`` or ``needs_the_lock`` are not wrapped. Neither are hooks that start
+    with an underscore: their callers hold the lock.
     """
+    lock_public(cls)
+    for hook in (__copy__, __deepcopy__, __getstate__, __setstate__):
+        if hook.__name__ not in vars(cls):
+            setattr(cls, hook.__name__, hook)
+    return cls
 
-    _lock: Lock
-    _never_change: ClassVar[frozenset[str]] = frozenset({"kind", "dim", "dtype"})
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        for name, member in list(vars(cls).items()):
-            is_public = not name.startswith("_") or name == "__repr__"
-            if is_public and name not in cls._never_change:
-                setattr(cls, name, _locked(member))
+def lock_public(cls: type[Any]) -> None:
+    """Let the public methods and properties that a class defines hold its lock, but what never changes."""
+    for name, member in list(vars(cls).items()):
+        is_public = not name.startswith("_") or name == "__repr__"
+        if is_public and name not in _NEVER_CHANGE:
+            setattr(cls, name, _locked(member))
 
-    def _make_lock(self) -> Lock:
-        """A lock for this object. Objects that belong together share one."""
-        return SharedLock()
 
-    def __copy__(self) -> Self:
-        return copy.deepcopy(self)  # two objects never share their arrays
+def __copy__(self: T) -> T:  # noqa: N807  (a method, given to classes)
+    return copy.deepcopy(self)  # two objects never share their arrays
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        with self._lock:
-            twin = type(self).__new__(type(self))
-            memo[id(self)] = twin
-            twin.__setstate__({name: copy.deepcopy(value, memo) for name, value in self._unlocked().items()})
-            return twin
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:  # a copy, because pickling goes on after this returns
-            return copy.deepcopy(self._unlocked())
+def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:  # noqa: N807
+    with self._lock:
+        twin = object.__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__({name: copy.deepcopy(value, memo) for name, value in _state(self).items()})
+        return twin
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():  # vars(self) would make later attribute access slower
-            setattr(self, name, value)
-        self._lock = self._make_lock()
 
-    def _unlocked(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+def __getstate__(self: Any) -> dict[str, Any]:  # noqa: N807
+    with self._lock:  # a copy, because pickling goes on after this returns
+        return copy.deepcopy(_state(self))
+
+
+def __setstate__(self: Any, state: dict[str, Any]) -> None:  # noqa: N807
+    set_state(self, state)
+
+
+def set_state(self: Any, state: dict[str, Any]) -> None:
+    """Set the attributes of a copy, and give it a lock of its own."""
+    for name, value in state.items():  # vars(self) would make later attribute access slower
+        setattr(self, name, value)
+    self._lock = getattr(self, "_make_lock", SharedLock)()
+
+
+def _state(thing: HasLock) -> dict[str, Any]:
+    """The attributes of a copy."""
+    left_out = dict.fromkeys(getattr(thing, "_scratch", ()))
+    return {name: value for name, value in {**vars(thing), **left_out}.items() if name != "_lock"}
 
 
 @contextmanager
-def both_locks(one: Shared, other: Shared) -> Iterator[None]:
+def both_locks(one: HasLock, other: HasLock) -> Iterator[None]:
     """Hold the locks of two objects. They are always taken in the same order, so there is no deadlock."""
     first, second = sorted((one._lock, other._lock), key=id)
     with first, second:

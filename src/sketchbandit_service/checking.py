@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder
 from sketchbandit.policy import PerAction
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import candidate_of

@@ -10,11 +10,11 @@ from typing import Any, Self
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.estimate import Estimate
 from sketchbandit.explore import UCB, Explore
-from sketchbandit.explore.named import RULES
+from sketchbandit.explore.base import RULES
 from sketchbandit.features.features import KINDS, MOST_REWARDS
-from sketchbandit.features.sample import MOST
+from sketchbandit.features.fitting import MOST
 from sketchbandit.policy import Confidence, PerAction
-from sketchbandit.policy.named import RECIPES, build, parameters, recipe
+from sketchbandit.policy.recipes import RECIPES, build, parameters, recipe
 from sketchbandit_service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit_service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit_service.problems import Invalid, Problem, TooLarge
@@ -253,7 +253,7 @@ class BanditConfig:
         found = {name: value for name, value in found.items() if value is None or isinstance(value, _PLAIN)}
         rule = build(self.policy, 2, **self._parameters()).explore
         kept = None if isinstance(rule, UCB) else kept_settings(rule)
-        if "explore" in own and type(rule) in RULES.values():
+        if "explore" in own and type(rule) in RULES.built_in.values():
             told = {**self._parameters(), "explore": rule_from(kept, 0.0)}
             if build(self.policy, 2, **told).explore.is_like(rule):
                 found["explore"] = kept

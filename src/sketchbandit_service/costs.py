@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from sketchbandit.explore import Explore, Thompson
 from sketchbandit.features.features import WARM_UP
-from sketchbandit.policy.named import RECIPES
+from sketchbandit.policy.recipes import RECIPES
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
 _CALLS, _MODELS, _EACH, _ARM, _PLACE, _FORM = 3e-5, 1.2e-4, 2e-5, 1.5e-7, 5e-6, 3e-9

@@ -9,7 +9,7 @@ import numpy as np
 from sketchbandit.errors import InputError
 from sketchbandit.features import Scaling
 from sketchbandit.policy import Health, PerAction
-from sketchbandit.policy.verdicts import untried_arms_sentence
+from sketchbandit.policy.health import untried_arms_sentence
 
 _SHOWN = 5  # names of untried actions in a sentence
 

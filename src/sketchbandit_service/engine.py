@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from sketchbandit.array_api import torch_on
 from sketchbandit.errors import InputError
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.beginnings import Beginnings
 from sketchbandit_service.budget import Budget

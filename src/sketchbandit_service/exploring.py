@@ -4,7 +4,8 @@ from typing import Any
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.explore import Explore, InverseGap, Thompson
-from sketchbandit.explore.named import RULES, rule_of, rule_parameters
+from sketchbandit.explore.base import RULES, rule_of
+from sketchbandit.registry import setting_names
 from sketchbandit_service.problems import Invalid
 
 _SEED = 0  # seed of a generator that is never used: the service passes its own with every decision
@@ -45,9 +46,9 @@ def kept_settings(rule: Explore) -> dict[str, Any]:
 def _taken_by(given: Any) -> list[str]:
     """The settings that the rule takes. Empty if the rule is unknown."""
     name = given.get("rule") if isinstance(given, dict) else given
-    if not isinstance(name, str) or name not in RULES:
+    if not isinstance(name, str) or name not in RULES.built_in:
         return []
-    return [setting for setting in rule_parameters(name) if setting not in _OURS]
+    return [setting for setting in setting_names(RULES.named(name)) if setting not in _OURS]
 
 
 def _hint(takes: list[str]) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.estimate import Estimate
-from sketchbandit.estimate.named import model_of, model_settings
+from sketchbandit.estimate.base import model_of, model_settings
 from sketchbandit_service.problems import Invalid
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.policy.named import RECIPES, Recipe
+from sketchbandit.policy.recipes import RECIPES, Recipe
 from sketchbandit_service.checking import check
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.problems import Invalid

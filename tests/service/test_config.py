@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sketchbandit.errors import SketchBanditError
-from sketchbandit.estimate.named import MODELS, model_parameters
-from sketchbandit.explore.named import RULES, rule_parameters
-from sketchbandit.policy.named import RECIPES, parameters
+from sketchbandit.estimate.base import MODELS
+from sketchbandit.explore.base import RULES
+from sketchbandit.policy.recipes import RECIPES, parameters
+from sketchbandit.registry import setting_names
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.problems import Invalid, TooLarge
 from sketchbandit_service.settings import MIB, Limits
@@ -64,22 +65,22 @@ def test_odd_parameters_are_refused_or_work(policy: str, data: st.DataObject) ->
     refused_or_works(policy=policy, parameters={name: data.draw(odd)})
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", RULES.built_in)
 @settings(max_examples=60)
 @given(data=st.data())
 def test_odd_settings_of_a_rule_are_refused_or_work(rule: str, data: st.DataObject) -> None:
     """Of every rule, with models for actions too."""
-    name = data.draw(st.sampled_from([*rule_parameters(rule), "unknown"]))
+    name = data.draw(st.sampled_from([*setting_names(RULES.named(rule)), "unknown"]))
     actions = data.draw(st.sampled_from([None, ["a", "b"]]))
     refused_or_works(policy="adaptive", explore={"rule": rule, name: data.draw(odd)}, actions=actions)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS.built_in)
 @settings(max_examples=25)
 @given(data=st.data())
 def test_odd_settings_of_a_model_are_refused_or_work(model: str, data: st.DataObject) -> None:
     """Of every reward model, with models for actions too."""
-    name = data.draw(st.sampled_from([*model_parameters(model), "unknown"]))
+    name = data.draw(st.sampled_from([*setting_names(MODELS.named(model)), "unknown"]))
     actions = data.draw(st.sampled_from([None, ["a", "b"]]))
     refused_or_works(policy="soful", rewards={"model": model, name: data.draw(odd)}, actions=actions)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from sketchbandit.explore.named import RULES
+from sketchbandit.explore.base import RULES
 from sketchbandit_service.checking import check, same
 from sketchbandit_service.choosing import chances
 from sketchbandit_service.config import BanditConfig
@@ -309,7 +309,7 @@ async def test_a_shutdown_does_not_wait_for_ever(tmp_path: Path, monkeypatch: py
     assert (len(kinds), kinds[-1]) == (20, None)
 
 
-@pytest.mark.parametrize("rule", sorted(RULES))
+@pytest.mark.parametrize("rule", sorted(RULES.built_in))
 @in_loop
 async def test_a_crash_changes_nothing(tmp_path: Path, rule: str) -> None:
     """Whatever is drawn, the policy is what the journal says, with a snapshot on the way or none."""

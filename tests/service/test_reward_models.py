@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.estimate.named import MODELS, model_of
+from sketchbandit.estimate.base import MODELS, model_of
 from sketchbandit_service.checking import check, same
 from sketchbandit_service.client import Client
 from sketchbandit_service.client.calls import create
@@ -45,7 +45,7 @@ async def played(found: Service, alone: Any, rounds: range, arms_at_once: int = 
         alone.update(arms[answer["index"]], reward)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS.built_in)
 @in_loop
 async def test_a_bandit_is_the_policy_fed_by_hand(tmp_path: Path, name: str) -> None:
     """To the bit: live, after a kill with a snapshot behind it, and from the journal alone."""

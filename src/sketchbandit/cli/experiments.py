@@ -10,8 +10,9 @@ from sketchbandit import data as data_sets
 from sketchbandit.cli.output import complaints, console, print_table
 from sketchbandit.cli.progress import Bar
 from sketchbandit.data import open_bandit
-from sketchbandit.estimate.named import MODELS, model_parameters
-from sketchbandit.policy.named import RECIPES, parameters
+from sketchbandit.estimate.base import MODELS
+from sketchbandit.policy.recipes import RECIPES, parameters
+from sketchbandit.registry import setting_names
 from sketchbandit.simulation.environments import VARIATIONS
 from sketchbandit.simulation.rules import listed
 from sketchbandit_paper import verbs
@@ -126,7 +127,9 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
     + ". All take dtype=float32, delay=ROUNDS (rewards come late) and explore=RULE with the settings of the "
     + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}. And "
     + "rewards=MODEL with its settings written rewards.NAME: "
-    + "; ".join(f"{name} ({', '.join(model_parameters(name)) or 'none'})" for name in MODELS)
+    + "; ".join(
+        f"{name} ({', '.join(setting_names(model)) or 'none'})" for name, model in MODELS.built_in.items()
+    )
     + f". Data are varied by settings too, as gaussian:clicks=0.02: {', '.join(VARIATIONS)}."
 )
 def compare(  # noqa: PLR0917  (typer takes options so)

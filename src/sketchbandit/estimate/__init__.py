@@ -1,10 +1,13 @@
 """Reward models: what a policy estimates about the rewards."""
 
+# Messages name the models in the order in which they are defined.
+# isort: off
 from sketchbandit.estimate.base import AffineTheta, Estimate
-from sketchbandit.estimate.generalized import Logistic, Poisson
-from sketchbandit.estimate.linear import Linear
 from sketchbandit.estimate.reward_scale import STRENGTH, RewardScale
+from sketchbandit.estimate.linear import Linear
+from sketchbandit.estimate.generalized import Logistic, Poisson
 from sketchbandit.estimate.robust import Robust
+# isort: on
 
 __all__ = [
     "STRENGTH",

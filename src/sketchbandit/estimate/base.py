@@ -12,7 +12,7 @@ from sketchbandit.errors import InputError, MergeError
 from sketchbandit.estimate.reward_scale import RewardScale
 from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
-from sketchbandit.registry import Kinds
+from sketchbandit.registry import Registry
 from sketchbandit.theory import Confidence
 
 
@@ -26,7 +26,10 @@ class AffineTheta(NamedTuple):
     """The level for which theta was computed."""
 
 
-class Estimate(Kinds, ABC):
+MODELS: Registry["Estimate"] = Registry("reward model")
+
+
+class Estimate(ABC):
     """Base class of reward models. A model learns from rewards, and predicts the mean reward of an arm.
 
     A policy copies the model it is given, and binds it to its precision A^-1. Then it calls ``learn`` after
@@ -45,9 +48,8 @@ class Estimate(Kinds, ABC):
 
     """
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "estimate"
-
+    kind: ClassVar[str]
+    """The name of the model in files and settings."""
     weighs: ClassVar[bool] = False
     """Whether arms go into the sketch one by one, by their ``weight``. If not, they go in as they are."""
     has_link: ClassVar[bool] = False
@@ -66,6 +68,10 @@ class Estimate(Kinds, ABC):
     """The sum of |reward|·|arm|."""
     most_reward_mass: float = math.inf
     """An upper limit for ``reward_mass``."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        MODELS.register(cls)
 
     def bind(self, precision: Precision) -> None:
         """Use this precision. Nothing may be learned with it yet."""
@@ -226,6 +232,7 @@ class Estimate(Kinds, ABC):
 
     def move_origin(self, by: float) -> None:
         """Note that rewards are measured from an origin that is larger by this much."""
+        del by
 
     @property
     @abstractmethod
@@ -240,6 +247,11 @@ class Estimate(Kinds, ABC):
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` turns into the same estimate."""
 
+    def content(self) -> tuple[Scalars, Arrays]:
+        """What ``dump`` returns. Raises if a file could not tell the class from another."""
+        MODELS.check(self)
+        return self.dump()
+
     @classmethod
     def made_for(cls, scalars: Scalars) -> Self:
         """A fresh instance with the settings in these JSON values, which came from ``dump``."""
@@ -249,3 +261,31 @@ class Estimate(Kinds, ABC):
     @abstractmethod
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Restore what ``dump`` returned, on a fresh instance that is already bound."""
+
+
+def model_of(given: object) -> Estimate:
+    """A reward model: given as such, by its name, or as a mapping of ``model``, its name, and its settings.
+
+    Examples
+    --------
+    >>> model_of({"model": "robust", "scale": 0.5})
+    Robust(moment=1.5, scale=0.5, threshold=0.25, caution=1.0)
+
+    """
+    if isinstance(given, Estimate):
+        return given
+    example = '{"model": "robust", "scale": 0.1}'
+    refusal = f"rewards must be a reward model, its name, or a mapping such as {example}"
+    return MODELS.make(given, key="model", refusal=refusal)
+
+
+def model_settings(model: Estimate) -> Scalars:
+    """The settings as JSON values, with the name as ``model``: the input of ``model_of``.
+
+    Examples
+    --------
+    >>> model_settings(model_of("linear"))
+    {'model': 'linear'}
+
+    """
+    return {"model": model.kind, **model.settings()}

@@ -3,6 +3,7 @@
 import inspect
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.registry import Kinds, setting_names
+from sketchbandit.registry import Registry, setting_names
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.theory import Confidence
 
@@ -20,7 +21,10 @@ Auto = Literal["auto"]
 FIELDS = {field.name for field in fields(Confidence)}
 
 
-class Explore(Kinds, ABC):
+RULES: Registry["Explore"] = Registry("exploration rule")
+
+
+class Explore(ABC):
     """Base class of exploration rules. A rule has settings, but no state. A policy makes a copy.
 
     The policy owns the random generator of a rule. It seeds it with ``seed``, and saves its state. A subclass
@@ -48,9 +52,8 @@ class Explore(Kinds, ABC):
 
     """
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "exploration rule"
-
+    kind: ClassVar[str]
+    """The name of the rule in files and settings."""
     beta: float | Confidence | Auto | None = None
     """The factor on widths. "auto" follows the standard deviation of the rewards; None is the policy's."""
     floor: float = 0.0
@@ -73,6 +76,7 @@ class Explore(Kinds, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        RULES.register(cls)
         choose, probabilities, stated = (
             next(place for place, owner in enumerate(cls.__mro__) if name in vars(owner))
             for name in ("choose", "probabilities", "chooses_by")
@@ -160,7 +164,7 @@ class Explore(Kinds, ABC):
     # -- settings and files -------------------------------------------------------------------------
 
     def settings(self) -> Scalars:
-        """The settings as JSON values, with the name as ``rule``: the input of ``explore.named.rule_of``."""
+        """The settings as JSON values, with the name as ``rule``: the input of ``rule_of``."""
         return {"rule": self.kind, **_settings_of(self)}
 
     def is_like(self, other: "Explore") -> bool:
@@ -170,17 +174,17 @@ class Explore(Kinds, ABC):
         mine, theirs = (vars(rule) | {"seed": None, "_is_bound": True} for rule in (self, other))
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
-    def check_kind(self) -> None:
-        """Raise if a file could not hold the whole rule."""
-        super().check_kind()
+    def content(self) -> tuple[Scalars, Arrays]:
+        """What ``dump`` returns. Raises if a file could not hold the whole rule."""
+        RULES.check(self)
         lost = [name for name in vars(self) if name not in (*setting_names(type(self)), "_is_bound")]
         if lost and type(self).dump is Explore.dump:
             raise InputTypeError(
                 f"{type(self).__name__} has attributes ({', '.join(lost)}) that are not arguments of its "
                 "constructor, so a file would lose them; make them arguments, or write dump and undump"
             )
-
-        for name, value in self.dump()[0].items():
+        scalars, arrays = self.dump()
+        for name, value in scalars.items():
             try:
                 json.dumps(value)
             except TypeError as error:
@@ -188,6 +192,7 @@ class Explore(Kinds, ABC):
                     f"{type(self).__name__}.{name} is {value!r}, which a file cannot hold; use numbers, "
                     "strings, lists and dicts, or write dump and undump"
                 ) from error
+        return scalars, arrays
 
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``undump`` turns into the same rule."""
@@ -198,6 +203,28 @@ class Explore(Kinds, ABC):
         """Return the rule that ``dump`` described."""
         del arrays
         return cls(**{name: read_setting(value) for name, value in scalars.items()})
+
+
+def rule_of(given: object) -> Explore:
+    """A rule, given as such, by its name, or as a mapping with its name as ``rule`` and its settings.
+
+    Examples
+    --------
+    >>> rule_of({"rule": "thompson", "scale": 0.5}).settings()["scale"]
+    0.5
+
+    """
+    if isinstance(given, Explore):
+        return given
+    if isinstance(given, Mapping):
+        given = {key: _read(value) for key, value in given.items()}
+    refusal = 'explore must be a rule, its name, or a mapping such as {"rule": "thompson", "scale": 0.1}'
+    return RULES.make(given, key="rule", refusal=refusal)
+
+
+def _read(value: object) -> object:
+    """A number, or a Confidence from a mapping of its fields. Missing fields have their defaults."""
+    return Confidence(**value) if isinstance(value, Mapping) and value.keys() <= FIELDS else value
 
 
 def _is_main(place: int, parameter: inspect.Parameter) -> bool:

@@ -1,15 +1,16 @@
-"""A set of arms as an exploration rule sees it."""
+"""A set of arms as an exploration rule sees it, and the largest of many scores."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sketchbandit.arms import Arms, Scan, SparseArms, first_copies, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
+from sketchbandit.kernels import CLOSE
 from sketchbandit.linalg import symmetric_root
 from sketchbandit.precision import Leverage, Precision
 from sketchbandit.theory import Confidence, regression_bound
@@ -394,3 +395,29 @@ def nearest(covariance: Matrix, first: AnyArray) -> AnyArray:
 def _dense(arms: Arms, index: int) -> Vector:
     x: Vector = arms.row(index, np.dtype(np.float64))[0]
     return x
+
+
+Numbers = TypeVar("Numbers", float, Vector)
+
+
+def upper_bound(means: Numbers, radius: float, widths: Numbers) -> Numbers:
+    """mean + radius·width (Alg. 2). ``kernels.search`` has the compiled version."""
+    return means + radius * widths
+
+
+def largest(values: Vector, count: int) -> list[int]:
+    """The indices of the largest values, largest first. Ties go to the lowest index."""
+    if count == 1:
+        return [int(values.argmax())]
+    if count < len(values):
+        least = np.partition(values, -count)[-count]
+        above = np.flatnonzero(values >= least)
+    else:
+        above = np.arange(len(values))
+    indices: list[int] = above[np.argsort(-values[above], kind="stable")][:count].tolist()
+    return indices
+
+
+def close_to_best(scores: Vector, best: int) -> AnyArray:
+    """The arms up to the best one that may be copies of it. The loops only say whether there are any."""
+    return np.flatnonzero(scores[: best + 1] >= scores[best] - CLOSE * np.abs(scores).max())

@@ -9,7 +9,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.explore.base import Explore, chances_of, mixed, with_share
 from sketchbandit.explore.candidates import Candidates
-from sketchbandit.explore.thompson import GaussianScores, Thompson, check_few
+from sketchbandit.explore.rules import GaussianScores, Thompson, check_few
 
 
 class Choice(NamedTuple):

@@ -11,8 +11,8 @@ import numpy as np
 from sketchbandit.arms import Batch, View, dense_arms, first_copies
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
-from sketchbandit.explore.inverse_gap import inverse_gaps_of_many
-from sketchbandit.explore.scores import close_to_best
+from sketchbandit.explore.candidates import close_to_best
+from sketchbandit.explore.rules import inverse_gaps_of_many
 from sketchbandit.explore.screening import Aim
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision

@@ -9,10 +9,9 @@ import numpy as np
 
 from sketchbandit.arms import Arms, Batch, Offer, View, batch_of, offered_array, read_arms, row_of
 from sketchbandit.array_api import check_real_dtype, is_foreign, library_of
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector, taken_from, under
+from sketchbandit.arrays import AnyArray, Arrays, Rows, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, MergeError, RowError
-from sketchbandit.features.fitting import Rounds, fitted
-from sketchbandit.features.sample import Sample
+from sketchbandit.features.fitting import Rounds, Sample, fitted
 from sketchbandit.features.scaling import Scaling
 from sketchbandit.kernels.view import COLUMNS, KIND, PLAIN
 from sketchbandit.sketch.checks import check_real
@@ -82,7 +81,7 @@ class Features:
         self._read_through(scaling)
 
     @classmethod
-    def of(cls, dim: int, dtype: np.dtype[Any], kind: Any, intercept: Any, **more: Any) -> "Features":
+    def of(cls, dim: int, dtype: np.dtype[Any], kind: Kind, intercept: Intercept, **more: Any) -> "Features":
         """The features of a fresh policy, from its settings. ``more`` is for subclasses."""
         if dim < 1:
             raise InputError("with an intercept the sketch needs one column more than an arm: at least 2")
@@ -110,7 +109,7 @@ class Features:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def view(self, arms: Any) -> View | None:
+    def view(self, arms: object) -> View | None:
         """Dense arms that compiled loops can read without a conversion; None: ``read`` them."""
         if (
             type(arms) is np.ndarray
@@ -123,7 +122,7 @@ class Features:
             return View(arms, self.lens)
         return None
 
-    def row(self, arm: Any) -> tuple[Vector, AnyArray] | None:
+    def row(self, arm: object) -> tuple[Vector, AnyArray] | None:
         """One arm in float64, and as the sketch stores it, (1, dim); None if it needs a conversion."""
         if not (
             type(arm) is np.ndarray
@@ -139,7 +138,7 @@ class Features:
         row = row.astype(self.dtype, copy=False)
         return row.astype(np.float64), row[np.newaxis]
 
-    def read(self, arms: Any, *, may_be_empty: bool = False) -> Arms:
+    def read(self, arms: object, *, may_be_empty: bool = False) -> Arms:
         """Arms (K, dim), or one arm, from any library. Their norms show whether they are finite."""
         if type(arms) is not np.ndarray and (isinstance(arms, Offer) or is_foreign(arms)):
             return self._read_offered(arms, may_be_empty=may_be_empty)
@@ -165,7 +164,7 @@ class Features:
             return self.read(offered.raw_rows(slice(None)))
         return self._scaled(offered)
 
-    def read_rows(self, arms: Any) -> RowBatch:
+    def read_rows(self, arms: object) -> RowBatch:
         """Arms (n, dim) to learn from, as rows of the sketch."""
         if self.scaling is None:
             return read_rows(arms, self.dim, self.dtype, "arms")
@@ -178,7 +177,7 @@ class Features:
         except RowError as error:
             raise complaint(source, error.row, self.dtype, "arm") from None
 
-    def batch(self, sets: AnyArray | list[Any]) -> Batch | None:
+    def batch(self, sets: AnyArray | list[Rows]) -> Batch | None:
         """All the arms of many sets in one array, if they need no conversion; else None."""
         found = batch_of(sets, self.dim, self.dtype)
         return found if found is None else found._replace(arms=View(found.arms.array, self.lens))
@@ -199,12 +198,12 @@ class Features:
         """Whether the scaling is still being learned."""
         return self.sample is not None
 
-    def saw(self, arms: Any) -> None:
+    def saw(self, arms: Rows) -> None:
         """Note the arms (K, dim) of a request, before scaling."""
         if self.sample is not None and self.sample.requests < WARM_UP:
             self.sample.add(arms)
 
-    def learned(self, arm: Any) -> None:
+    def learned(self, arm: Rows) -> None:
         """Note an arm (1, dim) with a reward. It is a request if there are more of them than arms offered."""
         if self.sample is not None:
             self.sample.learned += 1
@@ -323,7 +322,7 @@ class Features:
 
     # -- files --------------------------------------------------------------------------------------
 
-    def dump(self) -> tuple[Scalars, Arrays]:
+    def content(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` reads with the scaling. There must be one."""
         assert self.scaling is not None  # noqa: S101  (for the type checker)
         numbers, arrays = self.scaling.dump()
@@ -334,7 +333,7 @@ class Features:
         return {**scalars, "sample": seen, "next_fit": self._next_fit}, arrays | under("sample", rows)
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Restore the scaling and the warm-up that ``dump`` described."""
+        """Restore the scaling and the warm-up that ``content`` described."""
         scaling = Scaling.undump(scalars["scaling"], arrays)
         self.dim, self.wanted = scaling.dim, scalars["wanted"]
         self.intercept = float(scalars["intercept"])

@@ -1,4 +1,4 @@
-"""Finding the scaling that fits the arms of a warm-up."""
+"""Fits a scaling to the requests of a warm-up: which one is best, and its numbers."""
 
 import itertools
 import math
@@ -8,9 +8,119 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import Arrays, Rows, Scalars, Vector
 from sketchbandit.features.scaling import Scaling
 from sketchbandit.linalg import length_of, row_norms_sq
+
+MOST_OF_A_REQUEST = 50
+"""Arms of one request that are kept, as long as few requests were seen."""
+MOST = 400
+"""Arms that are kept of many requests: at least two of each."""
+
+
+class Sample:
+    """Arms that were offered, or learned from without being offered, request by request.
+
+    The more requests there are, the fewer arms of each are kept. So what differs between requests counts,
+    however many arms one of them has.
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self.offered = 0
+        """The number of arms offered."""
+        self.learned = 0
+        """The number of arms with a reward."""
+        self._parts: list[Rows] = []  # the arms kept of each request
+        self._share = MOST_OF_A_REQUEST  # the most arms kept of one request
+
+    @property
+    def requests(self) -> int:
+        """The number of requests seen."""
+        return len(self._parts)
+
+    def add(self, arms: Rows) -> None:
+        """Keep a copy of the rows (an array or a CSR matrix) of a request; of many, evenly spaced ones."""
+        if arms.shape[0]:
+            self.offered += arms.shape[0]
+            self._parts.append(_thinned(arms, self._share, self.requests).astype(np.float64))
+            self._thin()
+
+    def merge(self, other: "Sample") -> None:
+        """Add the requests of another sample."""
+        self._parts += other._parts
+        self.offered += other.offered
+        self.learned += other.learned
+        self._share = MOST_OF_A_REQUEST  # the other requests may have more arms than are kept here
+        self._thin()
+
+    def _thin(self) -> None:
+        """Keep fewer arms of each request, if there are so many requests."""
+        share = min(MOST_OF_A_REQUEST, max(2, MOST // (1 << (self.requests - 1).bit_length())))
+        if share < self._share:
+            self._share = share
+            self._parts = [_thinned(part, share, place).copy() for place, part in enumerate(self._parts)]
+
+    @property
+    def rows(self) -> Rows:
+        """All arms kept: an array, or a CSR matrix if some came as one."""
+        return stacked(self._parts, self.dim)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays held."""
+        return sum(held.nbytes for part in self._parts for held in as_arrays(part).values())
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays that ``undump`` turns into the same sample."""
+        kept = [part.shape[0] for part in self._parts]
+        return {"dim": self.dim, "offered": self.offered, "learned": self.learned, "kept": kept}, as_arrays(
+            self.rows
+        )
+
+    @classmethod
+    def undump(cls, scalars: Scalars, arrays: Arrays) -> "Sample":
+        """Return the sample that ``dump`` described."""
+        made = cls(int(scalars["dim"]))
+        rows = from_arrays(arrays, made.dim)
+        kept = scalars.get("kept", [1] * rows.shape[0])  # in files of 0.14 every arm counts as a request
+        ends = np.cumsum(kept, dtype=np.intp).tolist()
+        made._parts = [rows[end - count : end].copy() for count, end in zip(kept, ends, strict=True)]
+        made.offered = int(scalars.get("offered", rows.shape[0]))
+        made.learned = int(scalars["learned"])
+        made._thin()
+        return made
+
+
+def _thinned(rows: Any, most: int, start: int) -> Rows:
+    """At most so many rows, evenly spaced. Where they start differs from request to request."""
+    step = max(1, -(-rows.shape[0] // most))
+    return rows[start % step :: step]
+
+
+def stacked(parts: list[Rows], dim: int) -> Rows:
+    """Concatenate rows; the result is a CSR matrix if any part is one."""
+    if any(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts]))
+    return np.concatenate(parts) if parts else np.empty((0, dim))
+
+
+def as_arrays(rows: Rows) -> Arrays:
+    """Arrays from which ``from_arrays`` makes the same rows."""
+    if sparse.issparse(rows):
+        return {name: getattr(rows, name) for name in ("data", "indices", "indptr")}
+    return {"rows": rows}
+
+
+def from_arrays(arrays: Arrays, dim: int) -> Rows:
+    """The rows that ``as_arrays`` turned into arrays."""
+    if "data" not in arrays:
+        return arrays["rows"]
+    parts = arrays["data"], arrays["indices"], arrays["indptr"]
+    return sparse.csr_array(parts, shape=(len(parts[2]) - 1, dim))
+
 
 BOUND = 3.0
 """Standard deviations at which entries are clipped."""
@@ -28,7 +138,7 @@ _CONSTANT = 1e-14  # times its largest entry: a column that deviates less counts
 _SMALLEST = 1e-300  # smallest standard deviation with a finite factor
 _INNER, _OUTLIER = 0.95, 10.0  # entries beyond ten times the 95 % quantile of the deviations are outliers
 
-Rounds = Sequence[tuple[Any, Vector]]
+Rounds = Sequence[tuple[Rows, Vector]]
 """The arms (n, dim) and rewards that each model has learned from."""
 
 
@@ -53,7 +163,7 @@ def fitted(
     return _most_likely(first, others, rounds, ridge)
 
 
-def _far_apart(arms: Any) -> bool:
+def _far_apart(arms: Rows) -> bool:
     """Whether the typical sparse arm has one entry that dwarfs the others at length one."""
     rows = (abs(arms.data[start:stop]) for start, stop in itertools.pairwise(arms.indptr))
     ratios = [row.max() / np.quantile(row, 0.25, method="lower") for row in rows if row.all() and len(row)]
@@ -74,7 +184,7 @@ class _Columns(NamedTuple):
     """Whether a column varied."""
 
     @classmethod
-    def of(cls, arms: Any) -> "_Columns":
+    def of(cls, arms: Rows) -> "_Columns":
         largest = _largest(arms)
         unit = _power_of_two(largest)
         if sparse.issparse(arms):
@@ -158,7 +268,7 @@ def _log_likelihood(scaling: Scaling, rounds: Rounds, ridge: float) -> float:
 # -- outliers ---------------------------------------------------------------------------------------
 
 
-def without_outliers(arms: Any) -> Any:
+def without_outliers(arms: Rows) -> Rows:
     """The arms, where an entry that is far beyond nearly all others of its column counts as one of them.
 
     Deviations are taken from the median, or from 0 if arms are sparse. Deviations of 0 do not count: most
@@ -193,14 +303,14 @@ def without_outliers(arms: Any) -> Any:
 # -- sizes ------------------------------------------------------------------------------------------
 
 
-def _typical_length(arms: Any) -> float:
+def _typical_length(arms: Rows) -> float:
     """The root mean square of the lengths, without outliers."""
     unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     squares = (arms / unit).power(2).sum(axis=1) if sparse.issparse(arms) else row_norms_sq(arms / unit)
     return _length(without_outliers(np.sqrt(np.asarray(squares, np.float64)).reshape(-1, 1))) * unit
 
 
-def _length(arms: Any) -> float:
+def _length(arms: Rows) -> float:
     """The root mean square of the lengths."""
     unit = float(_power_of_two(_largest(arms).max(initial=0.0)))
     if sparse.issparse(arms):
@@ -208,7 +318,7 @@ def _length(arms: Any) -> float:
     return float(np.sqrt(row_norms_sq(arms / unit).mean())) * unit
 
 
-def _largest(arms: Any) -> Vector:
+def _largest(arms: Rows) -> Vector:
     """The largest absolute value of every column."""
     largest = abs(arms).max(axis=0)
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest, np.float64).ravel()
@@ -221,6 +331,6 @@ def _root_mean_square(arms: Any, unit: Vector) -> Vector:
     return np.asarray(np.sqrt(sums / arms.shape[0]) * unit)
 
 
-def _power_of_two(largest: Any) -> Any:
+def _power_of_two(largest: Rows) -> Rows:
     """A power of two of about this size. Division by it loses no digit, and the result can be squared."""
     return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))

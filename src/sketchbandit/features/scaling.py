@@ -1,13 +1,14 @@
 """A scaling: fixed numbers through which features are read."""
 
 import sys
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sketchbandit.arms import Arms, DenseArms, OfferedArms, ScaledArms, SparseArms, View, rows_of
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Rows, Scalars, Vector
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
 from sketchbandit.sketch.checks import check_count, check_real
@@ -89,12 +90,12 @@ class Scaling:
     @classmethod
     def columns(
         cls,
-        centre: Any,
-        factor: Any,
+        centre: ArrayLike,
+        factor: ArrayLike,
         *,
         bound: float = NO_BOUND,
         constant: float = 0.0,
-        reach: Any = None,
+        reach: ArrayLike | None = None,
     ) -> Self:
         """Scale by column: (x - centre)·factor, clipped at ``bound``.
 
@@ -209,7 +210,7 @@ class Scaling:
     def __hash__(self) -> int:
         return hash((self.dim, self.lens.tobytes()))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.dim, self.lens, self.reach)  # so that copies cannot be written to either
 
     def __repr__(self) -> str:
@@ -218,7 +219,7 @@ class Scaling:
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def apply(self, arms: Any) -> Any:
+    def apply(self, arms: Rows) -> Rows:
         """The scaled arms, as a new array or CSR matrix. An arm that is not finite becomes NaN."""
         source = row_source(arms, self.dim, "arms")
         if sparse.issparse(source) and not self.centres:
@@ -237,7 +238,7 @@ class Scaling:
             return ScaledArms(View(arms.matrix.toarray(), self.lens))
         return SparseArms(self._of_sparse(arms.matrix), arms.matrix)
 
-    def _of_sparse(self, matrix: Any) -> Any:
+    def _of_sparse(self, matrix: Rows) -> Rows:
         data = matrix.data.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.kind == "rows":
@@ -247,7 +248,7 @@ class Scaling:
                 data = np.clip(data * self.factor[matrix.indices], -self.bound, self.bound) + data * 0.0
         return self._with_constant(matrix, data.astype(matrix.dtype, copy=False))
 
-    def _with_constant(self, matrix: Any, data: AnyArray) -> Any:
+    def _with_constant(self, matrix: Rows, data: AnyArray) -> Rows:
         """The matrix with other entries, and the constant as a last column."""
         count, width = matrix.shape
         if not self.constant:
@@ -284,7 +285,7 @@ class Scaling:
         return cls(dim, lens, reach)
 
 
-def _read_vector(name: str, given: Any) -> Vector:
+def _read_vector(name: str, given: ArrayLike) -> Vector:
     try:
         vector = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Rows, Scalars
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.locking import lock_folder
+from sketchbandit.files import lock_folder
 from sketchbandit.outofcore.sources import MatrixSource
 from sketchbandit.sketch import AdaptiveSketch, BulkReader, FrequentDirections, Sketch
 from sketchbandit.sketch.bulk_reader import CentredReader

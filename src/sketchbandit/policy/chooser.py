@@ -1,27 +1,144 @@
-"""How a rule chooses: among arms of one model, arms of a catalogue, or actions with a model each."""
+"""How a rule chooses among arms: one, a ranking, many requests, with the uniform share and propensities."""
 
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from sketchbandit.arms import Arms, Offer, OfferedArms
+from sketchbandit.array_api import is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Scalars, Vector
-from sketchbandit.explore import Candidates, Choice, Explore, Scores, upper_bound
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Ranking, Scores, upper_bound
 from sketchbandit.explore.base import mixed
+from sketchbandit.explore.candidates import Left
+from sketchbandit.explore.screening import screened
+from sketchbandit.explore.screening_many import best_of_each, can_share
+from sketchbandit.explore.search import Question, aim_of
+from sketchbandit.features import Features
 from sketchbandit.policy.files import restored_generator
-from sketchbandit.policy.propensity import (
-    Places,
-    best_of,
-    chance_of,
-    check_generator,
-    placed,
-    ranked,
-    shared_with_all,
-)
+from sketchbandit.policy.posterior import Posterior
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import ColumnNames
+
+
+class Places(NamedTuple):
+    """Arms in the order of a ranking."""
+
+    index: AnyArray  # type: ignore[assignment]  # tuples have a method of that name
+    chances: Vector
+    """The probability of each arm at its place, given the places before; 0 if not asked for."""
+
+    @classmethod
+    def of(cls, indices: list[int], chances: list[float]) -> "Places":
+        """As arrays."""
+        return cls(np.array(indices, dtype=np.intp), np.array(chances))
+
+
+def check_generator(random: object) -> np.random.Generator:
+    """Check the generator that the caller gave."""
+    if not isinstance(random, np.random.Generator):
+        raise InputTypeError(
+            f"random is a {type(random).__name__}; give a generator: numpy.random.default_rng(seed)"
+        )
+    return random
+
+
+def best_of(candidates: Candidates, count: int, rule: Explore, random: np.random.Generator) -> list[int]:
+    """The choice of a rule. Raises unless it is ``count`` different arms."""
+    answer: Iterable[SupportsIndex] = rule.choose(candidates, count, random)
+    try:
+        chosen = [operator.index(index) for index in answer]
+    except TypeError:
+        chosen = []
+    arms = len(candidates)
+    if len(set(chosen)) != count or len(chosen) != count or not all(0 <= i < arms for i in chosen):
+        raise InputError(
+            f"{type(rule).__name__}.choose must return {count} different indices from 0 to "
+            f"{arms - 1}, as a list, got {answer!r}"
+        )
+    return chosen
+
+
+def shared_with_all(own: int, count: int, share: float, random: np.random.Generator) -> int:
+    """The rule's own choice, or, with probability ``share``, one of all ``count`` arms."""
+    if not share:
+        return own
+    drawn = random.random()
+    return own if drawn >= share else min(int(drawn / share * count), count - 1)
+
+
+def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> float:
+    """The probability that an arm is chosen, if the rule's own choice is ``own``."""
+    share = rule.uniform_share
+    if rule.draws:
+        return Scores.of(candidates, rule).propensity(index)
+    return mixed(float(index == own), share, len(candidates))
+
+
+def ranked(
+    candidates: Candidates,
+    count: int,
+    rule: Explore,
+    random: np.random.Generator,
+    *,
+    with_chances: bool,
+) -> Places:
+    """Rank arms: every place goes to the rule's choice, or to a uniform draw, among the arms left."""
+    if rule.draws:
+        return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
+    return placed(best_of(candidates, count, rule, random), len(candidates), rule.uniform_share, random)
+
+
+def placed(order: list[int], arms: int, share: float, random: np.random.Generator) -> Places:
+    """The arms in ``order``, except for the share of places that is drawn uniformly."""
+    count = len(order)
+    if not share:
+        return Places.of(order, [1.0] * count)
+    indices: list[int] = []
+    chances: list[float] = []
+    left = list(range(arms))
+    where = left.copy()  # the place of an arm in ``left``; -1: it was chosen
+    ahead = iter(order)
+    own = next(ahead)
+    while len(indices) < count:
+        while where[own] < 0:
+            own = next(ahead)
+        drawn = random.random()
+        index = own if drawn >= share else left[min(int(drawn / share * len(left)), len(left) - 1)]
+        indices.append(index)
+        chances.append(share / len(left) + (1.0 - share) * (index == own))
+        at, last = where[index], left.pop()
+        if at < len(left):  # the last arm moves to the free place
+            left[at], where[last] = last, at
+        where[index] = -1
+    return Places.of(indices, chances)
+
+
+def _drawn_one_by_one(
+    candidates: Candidates,
+    count: int,
+    rule: Explore,
+    random: np.random.Generator,
+    *,
+    with_chances: bool,
+) -> Places:
+    left, among = np.arange(len(candidates)), candidates
+    indices: list[int] = []
+    chances: list[float] = []
+    for _ in range(count):
+        (own,) = best_of(among, 1, rule, random)
+        at = shared_with_all(own, len(left), rule.uniform_share, random)
+        indices.append(int(left[at]))
+        chances.append(chance_of(rule, among, at, own) if with_chances else 0.0)
+        left = np.delete(left, at)
+        if len(indices) < count:
+            among = Left(candidates, left)
+    return Places.of(indices, chances)
+
 
 Random = np.random.Generator
 
@@ -39,6 +156,8 @@ class Numbers(NamedTuple):
 
 class Choices(ABC):
     """What may be chosen now. A rule sees it as ``candidates``; there may be faster ways to the best."""
+
+    noun = "arms"
 
     @abstractmethod
     def __len__(self) -> int:
@@ -136,20 +255,27 @@ class Chooser:
 
     # -- a ranking ----------------------------------------------------------------------------------
 
-    def places(self, choices: Choices, k: Any, random: Random, *, with_chances: bool) -> Places:
+    def places(self, choices: Choices, k: int, random: Random, *, with_chances: bool) -> Places:
         """``k`` choices, best first. If the rule draws, every place is drawn among the choices left."""
         wanted, rule = check_count("k", k, at_least=1), self.rule
+        if wanted > len(choices):
+            raise InputError(f"k is {k}, but there are {len(choices)} {choices.noun}")
         if wanted == 1:
             (own,) = choices.best(1, rule, random)
             index = self.shared(own, len(choices), random)
             if not with_chances:
-                return Places([index], [0.0])
+                return Places.of([index], [0.0])
             if rule.draws:
-                return Places([index], [chance_of(rule, choices.candidates(), index, own)])
-            return Places([index], [mixed(float(index == own), self.share, len(choices))])
+                return Places.of([index], [chance_of(rule, choices.candidates(), index, own)])
+            return Places.of([index], [mixed(float(index == own), self.share, len(choices))])
         if rule.draws:
             return ranked(choices.candidates(), wanted, rule, random, with_chances=with_chances)
         return placed(choices.best(wanted, rule, random), len(choices), self.share, random)
+
+    def rank(self, choices: Choices, k: int, random: Random, *, with_chances: bool) -> Ranking:
+        """The same, with the numbers of each."""
+        places = self.places(choices, k, random, with_chances=with_chances)
+        return Ranking(*places, *choices.numbers(places.index))
 
     # -- refused calls, files -------------------------------------------------------------------------
 
@@ -181,3 +307,137 @@ def _told(candidates: Candidates, index: int, probability: float) -> Choice:
     factor = radius if isinstance(radius, float) else radius.item(index)
     score = upper_bound(candidates.means.item(index), factor, width) + candidates.baseline
     return Choice(index, probability, mean, width, score)
+
+
+_NUMBERS_ON_HOST = 1 << 23  # of arms that are brought to the host at a time
+_FEW_ARMS = 2_000  # up to so many arms of a catalogue have their probabilities computed on the host
+_MOST_PICKED = 0.5  # share of all arms: if more are ranked, their numbers are taken from those of all
+
+
+class ArmChoices(Choices):
+    """Arms in the memory of the host. ``direction`` is the draw that a batch of requests shares."""
+
+    def __init__(self, posterior: Posterior, arms: Arms, direction: Vector | None = None) -> None:
+        self._posterior, self._arms, self._direction = posterior, arms, direction
+        self._candidates: ArmCandidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def candidates(self) -> ArmCandidates:
+        """The arms as a rule sees them."""
+        if self._candidates is None:
+            self._candidates = self._posterior.candidates(self._arms, self._direction)
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule; for one of dense arms in compiled calls, if that is possible."""
+        view = self._arms.view if count == 1 else None
+        own = None if view is None else self._posterior.search(view, rule, random, self._direction)
+        return super().best(count, rule, random) if own is None else [own]
+
+    def numbers(self, indices: AnyArray) -> Numbers:
+        """Mean, width and score of some arms, computed for these alone unless they are many."""
+        known, are_many = self._candidates, len(indices) > _MOST_PICKED * len(self)
+        if known is not None and are_many and self._arms.view is not None:
+            width = known.widths()[indices]
+            score = known.means[indices] + known.radius * width + known.baseline
+            return Numbers(known.rewards[indices], width, score)
+        some = self._posterior.candidates(self._arms.some(indices))
+        width = some.widths()
+        return Numbers(some.rewards, width, some.means + some.radius * width + some.baseline)
+
+
+class CatalogueChoices(Choices):
+    """Arms of a catalogue: a cheap bound excludes most of them, if the rule allows it."""
+
+    def __init__(
+        self, posterior: Posterior, features: Features, arms: OfferedArms, direction: Vector | None = None
+    ) -> None:
+        self._posterior, self._features, self._arms = posterior, features, arms
+        self._direction = direction
+        self._candidates: Candidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def candidates(self) -> Candidates:
+        """All arms. The arms of a small catalogue are copied to the host: some rules compare all pairs."""
+        if self._candidates is None:
+            arms: Arms = self._arms
+            if len(self) <= _FEW_ARMS:
+                arms = self._features.read(self._arms.raw_rows(slice(None)))
+            self._candidates = self._posterior.candidates(arms, self._direction)
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule, scored in float64 among the arms that the bound leaves."""
+        precision, arms, direction = self._posterior.precision, self._arms, self._direction
+        asked = self._posterior.ask(rule, direction)
+        if asked is not None and rule.chooses_by == "draw" and direction is None:
+            direction = precision.sample_direction(random)
+            asked = asked._replace(direction=direction)
+        aim = None if asked is None else aim_of(asked, rounding=rounding_of(self._features))
+        if aim is None:
+            return best_of(self.candidates(), count, rule, random)  # those of ``probabilities``
+        if not aim.bonus and not aim.vector.any():  # all scores are 0
+            return list(range(count))
+        if not arms.is_linear and (aim.rounding or arms.library.widest != arms.library.xp.float64):
+            found = np.arange(len(arms))  # a difference from the mean of a column may lose all its digits
+        else:
+            found, is_settled = screened(arms, aim, precision, count)
+            if is_settled:
+                return [int(index) for index in found[:count]]
+        return self._best_on_host(found, count, rule, random, direction)
+
+    def _best_on_host(
+        self, found: AnyArray, count: int, rule: Explore, random: Random, direction: Vector | None
+    ) -> list[int]:
+        """The best of some arms by index, scored as numpy arms are, a piece of them at a time."""
+        step = max(count, _NUMBERS_ON_HOST // max(1, self._arms.dim))
+        best: AnyArray = found[:0]
+        for start in range(0, len(found), step):
+            some = np.sort(np.concatenate([best, found[start : start + step]]))  # ties go to the lowest
+            best = some[self._some(some, direction).best(min(count, len(some)), rule, random)]
+        return [int(index) for index in best]
+
+    def _some(self, indices: AnyArray, direction: Vector | None = None) -> ArmChoices:
+        """Some of the arms, on the host."""
+        return ArmChoices(self._posterior, self._features.read(self._arms.raw_rows(indices)), direction)
+
+    def candidate(self, index: int) -> tuple[Candidates, int]:
+        """Candidates with this arm alone."""
+        return self._some(np.array([index])).candidates(), 0
+
+    def numbers(self, indices: AnyArray) -> Numbers:
+        """Mean, width and score of some arms, computed for these alone."""
+        return self._some(indices).numbers(np.arange(len(indices)))
+
+
+def choices_of(
+    posterior: Posterior, features: Features, arms: Arms, direction: Vector | None = None
+) -> Choices:
+    """Arms that ``features`` has read."""
+    if isinstance(arms, OfferedArms):
+        return CatalogueChoices(posterior, features, arms, direction)
+    return ArmChoices(posterior, arms, direction)
+
+
+def rounding_of(features: Features) -> float:
+    """The relative rounding of the features before they are scored."""
+    return 0.0 if features.dtype == np.float64 else float(np.finfo(features.dtype).eps)
+
+
+def best_of_offers(asked: Question, features: Features, offers: Sequence[Arms]) -> AnyArray | None:
+    """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
+    arms = [one for one in offers if isinstance(one, OfferedArms)]
+    aim = aim_of(asked, rounding=rounding_of(features))
+    if aim is None or len(arms) < len(offers) or not can_share(arms, aim, asked.precision):
+        return None
+    return best_of_each(arms, aim, asked.precision)
+
+
+def given_back(values: Vector, arms: object) -> Any:
+    """Values in the array library, and on the device, that the arms came from."""
+    library = arms.arms.library if isinstance(arms, Offer) else library_of(arms) if is_foreign(arms) else None
+    return values if library is None or library.on_host else library.put(values, library.widest)

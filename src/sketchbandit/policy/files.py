@@ -8,18 +8,19 @@ import numpy as np
 from sketchbandit.arrays import Arrays, Scalars, taken_from, under
 from sketchbandit.errors import FileError
 from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.estimate.base import MODELS
 from sketchbandit.explore import UCB, Explore
+from sketchbandit.explore.base import RULES
 from sketchbandit.precision import Saved
-from sketchbandit.registry import Kinds
-from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.base import SKETCHES
 
 
 class Part(Protocol):
     """A part of a policy that can be saved."""
 
-    def dump(self) -> tuple[Scalars, Arrays]:
-        """JSON values and arrays."""
+    def content(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays, without a copy."""
 
 
 class Parts(NamedTuple):
@@ -41,11 +42,9 @@ def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
     scalars: Scalars = {}
     arrays: Arrays = {}
     for name, part in parts.items():
-        content, held = part.content() if isinstance(part, Stored) else part.dump()
-        scalars[name] = content
-        if isinstance(part, Kinds):
-            part.check_kind()
-            scalars[name] = {"kind": part.kind, "content": content}
+        content, held = part.content()
+        kind = getattr(part, "kind", None)
+        scalars[name] = content if kind is None else {"kind": kind, "content": content}
         arrays |= under(name, held)
     return scalars, arrays
 
@@ -63,7 +62,7 @@ def restored_generator(state: Any) -> np.random.Generator:
 def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
     """Read the parts of a policy. ``extra`` goes to the sketch."""
     saved = scalars["sketch"]
-    sketch = Sketch.of_kind(saved["kind"]).undump(saved["content"], taken_from("sketch", arrays), **extra)
+    sketch = SKETCHES.of_kind(saved["kind"]).undump(saved["content"], taken_from("sketch", arrays), **extra)
     if "system" in scalars:  # a file of 0.7: the rest is computed again from the sketch and b
         learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
         return Parts(sketch, UCB(), Linear(), learned, None)
@@ -71,11 +70,11 @@ def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
     blank = None
     if "blank" in scalars:
         empty, held = scalars["blank"], taken_from("blank", arrays)
-        blank = Sketch.of_kind(empty["kind"]).undump(empty["content"], held, **extra)
+        blank = SKETCHES.of_kind(empty["kind"]).undump(empty["content"], held, **extra)
     return Parts(
         sketch,
-        Explore.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
-        Estimate.of_kind(estimate["kind"]).made_for(estimate["content"]),
+        RULES.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
+        MODELS.of_kind(estimate["kind"]).made_for(estimate["content"]),
         (estimate["content"], taken_from("estimate", arrays)),
         (scalars["precision"], taken_from("precision", arrays)),
         blank,

@@ -1,22 +1,108 @@
-"""What a policy over arms and a set of models per action have in common: their features and their rule."""
+"""What a policy over arms and a set of models per action have in common: features, warm-up and rule."""
 
 import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 
+from sketchbandit.arms import Arms, Offer
+from sketchbandit.arrays import Arrays, Dtype, Rows, RowsLike, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeKindError
+from sketchbandit.estimate import Estimate
 from sketchbandit.explore import Explore
 from sketchbandit.explore.base import check_rule
 from sketchbandit.features import Features, Scaling
-from sketchbandit.policy.chooser import Chooser
+from sketchbandit.features.fitting import as_arrays, from_arrays, stacked
+from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.registry import Registry
 from sketchbandit.serialization import Stored
+from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
+
+
+class InitialState(NamedTuple):
+    """The parts of a posterior before it has learned anything, to start again with. Copy them before use."""
+
+    sketch: Sketch
+    estimate: Estimate
+
+
+class Kept(NamedTuple):
+    """A round of the warm-up."""
+
+    arm: Rows
+    """Before scaling, shape (1, dim)."""
+    reward: float
+    at: int | None = None
+    """The round of the clock that all models of a ``PerAction`` forget by; None if there is no such clock."""
+
+    def later(self, rounds: int) -> "Kept":
+        """The same by a clock that is so many rounds ahead."""
+        return self if self.at is None else self._replace(at=max(self.at + rounds, 0))
+
+
+class WarmUp:
+    """What a model keeps during the warm-up: its rounds, and the state from which it learns them again."""
+
+    def __init__(self) -> None:
+        self.initial: InitialState | None = None
+        """None once the scaling is fixed."""
+        self.rounds: list[Kept] = []
+
+    def keep(self, arm: Rows, reward: float, at: int | None) -> None:
+        """Keep a round. The caller gives the arm away."""
+        self.rounds.append(Kept(arm, reward, at))
+
+    def data(self, dim: int) -> tuple[Rows, Vector]:
+        """The arms (n, dim) and the rewards that were learned from."""
+        arms, rewards = [one.arm for one in self.rounds], [one.reward for one in self.rounds]
+        return stacked(arms, dim), np.array(rewards)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rounds. The models of a ``PerAction`` share the initial state."""
+        return sum(held.nbytes for one in self.rounds for held in as_arrays(one.arm).values())
+
+    # -- files --------------------------------------------------------------------------------------
+
+    def dump(self, dim: int) -> tuple[Scalars, Arrays]:
+        """The rounds, as a file holds them."""
+        if not self.rounds:
+            return {}, {}
+        arrays: Arrays = {}
+        is_sparse = [sparse.issparse(one.arm) for one in self.rounds]
+        for kind in set(is_sparse):
+            alike = [one.arm for one in self.rounds if sparse.issparse(one.arm) == kind]
+            arrays |= under("kept", as_arrays(stacked(alike, dim)))
+        rewards, at = [one.reward for one in self.rounds], [one.at for one in self.rounds]
+        own = {"kept": rewards, "kept_at": at, "kept_dim": dim, "kept_sparse": is_sparse}
+        return own, arrays
+
+    def restore(self, scalars: Scalars, arrays: Arrays) -> None:
+        """Restore the rounds that ``dump`` described."""
+        if "kept" not in scalars:
+            return
+        held, ahead = taken_from("kept", arrays), {}
+        for kind in set(scalars["kept_sparse"]):
+            rows = from_arrays(held, scalars["kept_dim"]) if kind else held["rows"]
+            ahead[kind] = iter([rows[[i]] for i in range(rows.shape[0])])
+        rewards, kinds = scalars["kept"], scalars["kept_sparse"]
+        at = scalars.get("kept_at", [None] * len(rewards))  # not in files of 0.14
+        self.rounds = [Kept(next(ahead[kind]), *more) for kind, *more in zip(kinds, rewards, at, strict=True)]
+
+
+POLICIES: Registry["Learner"] = Registry("policy")
+
+
+ArmsLike = RowsLike | Offer
+"""Arms as users have them."""
 
 
 class Learner(Stored):
@@ -26,6 +112,7 @@ class Learner(Stored):
     with the new scaling. After 200 requests it is fixed, and never changes again.
     """
 
+    _registry = POLICIES
     _features: Features
     _chooser: Chooser
     _is_part = False  # whether it is one of the models of a ``PerAction``
@@ -39,7 +126,7 @@ class Learner(Stored):
         return self._features.dim
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         """The dtype in which features are read and stored. Sums are always float64."""
         return self._features.dtype
 
@@ -114,7 +201,24 @@ class Learner(Stored):
         features.use(scaling, is_last=is_last, seen=seen)
         self._learn_anew()
 
-    def _saw(self, requests: Iterable[Any]) -> None:
+    @contextmanager
+    def _request(self, asked: object, random: Random) -> Iterator[Arms]:
+        """Read a request, choose in the block, and take note of the request.
+
+        If reading or choosing fails, the generator and the column names are as they were before.
+        """
+        names = self._features.names
+        with self._chooser.undone_if_refused(random, names):
+            read = self._read(asked)
+            yield read
+            names.remember(asked)
+        self._saw((read.raw,))
+
+    @abstractmethod
+    def _read(self, asked: object) -> Arms:
+        """What a request asks about: arms, or a context."""
+
+    def _saw(self, requests: Iterable[Rows]) -> None:
         """Take note of requests, during the warm-up: the arms of each, before scaling."""
         if not self._features.is_warming_up:
             return
@@ -122,7 +226,7 @@ class Learner(Stored):
             self._features.saw(request)
         self._scale_if_due()
 
-    def _to_be_kept(self, rows: Any) -> Iterator[Any]:
+    def _to_be_kept(self, rows: Rows) -> Iterator[Rows]:
         """Yield a copy of each row of the warm-up. Learn from it before asking for the next."""
         for i in range(rows.shape[0]):
             row = rows[[i]].astype(np.float64)
@@ -207,7 +311,7 @@ class Learner(Stored):
     # -- merging ------------------------------------------------------------------------------------
 
     @holds_the_lock
-    def merge(self, other: Any) -> None:
+    def merge(self, other: Self) -> None:
         """Add what another learner with the same settings has learned.
 
         Both must have started from nothing. ``other`` stays as it is.
@@ -238,11 +342,11 @@ class Learner(Stored):
             say(complaints)
 
     @abstractmethod
-    def _absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Self) -> Complaints:
         """Do ``merge`` while both locks are held, and return the warnings to give."""
 
 
-def copy_of_rule(rule: Any) -> Explore:
+def copy_of_rule(rule: object) -> Explore:
     """A copy of a rule, checked."""
     if isinstance(rule, type) and issubclass(rule, Explore):
         raise InputTypeError(f"explore is the class {rule.__name__}; give an instance, made by calling it")

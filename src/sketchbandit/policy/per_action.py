@@ -2,85 +2,47 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sketchbandit.arms import Arms, is_scalar, is_vector, read_reward, read_rewards
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from
+from sketchbandit.arrays import Arrays, Matrix, Rows, RowsLike, Scalars, Vector, taken_from
 from sketchbandit.errors import FileError, InputError, InputTypeError, RowError
 from sketchbandit.explore import ActionChoice, Choice, Explore, Ranking, Scores
 from sketchbandit.features import Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.policy.action_board import ActionCandidates, Board
-from sketchbandit.policy.action_names import Action, check_action, made_by, read_names, some_of
-from sketchbandit.policy.chooser import Choices, Chooser, Random
+from sketchbandit.policy.actions import (
+    Action,
+    ActionCandidates,
+    ActionChoices,
+    Board,
+    Roster,
+    check_action,
+    made_by,
+    read_names,
+    search,
+    some_of,
+)
+from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.files import Part, content_of
-from sketchbandit.policy.forgetting import Clock
-from sketchbandit.policy.health import Complaints, Health, say
-from sketchbandit.policy.learner import Learner, copy_of_rule
+from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_action_sentence
+from sketchbandit.policy.learner import POLICIES, Learner, copy_of_rule
 from sketchbandit.policy.policy import LinUCB
-from sketchbandit.policy.verdicts import are_enough_to_try, untried_action_sentence
+from sketchbandit.policy.posterior import Clock
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import ColumnNames, complaint, row_source
 from sketchbandit.thread_safety import holds_the_lock
+
+T = TypeVar("T")
 
 _NAMES = (str, int)
 _SHOWN = 20  # actions in a notebook
 _HARDLY = 2  # rewards: an action with no more was (nearly) never tried
 _FORGOTTEN = 1e-12  # times the ridge: a model with so little mass has nothing left to forget
-
-
-class Roster(NamedTuple):
-    """Actions to choose from, and their places on the board of all models on offer."""
-
-    names: tuple[Action, ...]
-    which: AnyArray
-    board: Board
-
-
-class ActionChoices(Choices):
-    """One context, and the actions that may be chosen for it.
-
-    ``directions`` are draws that a batch of contexts shares, one for each model.
-    """
-
-    def __init__(self, context: Arms, roster: Roster, rounds: int, directions: Matrix | None = None) -> None:
-        self._context, self._roster, self._rounds, self._directions = context, roster, rounds, directions
-        self._candidates: ActionCandidates | None = None
-
-    def __len__(self) -> int:
-        return len(self._roster.names)
-
-    def candidates(self) -> ActionCandidates:
-        """The actions as a rule sees them. Raises unless all scores are finite."""
-        if self._candidates is None:
-            names, which, board = self._roster
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = ActionCandidates(self._context, board, which, self._rounds, self._directions)
-                most = np.abs(found.means) + found.most_bonuses()
-            if not np.isfinite(most).all():
-                name = names[int(np.flatnonzero(~np.isfinite(most))[0])]
-                raise InputError(f"the score of action {name!r} overflows; rescale contexts or rewards")
-            self._candidates = found
-        return self._candidates
-
-    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
-        """The choice of the rule; that of UCB for a dense context in a few compiled calls."""
-        if count == 1 and self._context.view is not None:
-            own = search(self._context.vector(0), self._roster, rule)
-            if own is not None:
-                return [own]
-        return super().best(count, rule, random)
-
-
-def search(context: AnyArray, roster: Roster, rule: Explore) -> int | None:
-    """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
-    if rule.chooses_by != "bound":
-        return None
-    return roster.board.search(context.astype(np.float64, copy=False), roster.which)
 
 
 class PerAction(Learner):
@@ -127,8 +89,7 @@ class PerAction(Learner):
     """
 
     kind = "per-action"
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "set of models"
+    _scratch = ("_everything",)
 
     def __init__(self, actions: Iterable[Action], factory: Callable[[], LinUCB]) -> None:
         names = read_names(actions)
@@ -152,16 +113,10 @@ class PerAction(Learner):
 
     def _join(self, *policies: LinUCB) -> None:
         """Share lock, features and reward scale with these models. The set on offer has changed."""
+        initial = self._template._warm_up.initial
         for policy in policies:
-            posterior = policy._posterior
-            posterior.sketch._lock = self._lock
-            policy._lock = policy._make_lock()
-            policy._features = self._features
-            policy._is_part, posterior.owns_scale = True, False
-            posterior.estimate.reward_scale = self._reward_scale
-            policy._warm_up.initial = self._template._warm_up.initial
-            if posterior.clock is not None and posterior.clock.seen is None:
-                posterior.clock.seen = self._now
+            policy._become_part(self._lock, self._features, self._reward_scale, initial)
+            policy._posterior.count_from(self._now)
         self._next_sweep = self._now
         self._everything: Roster | None = None
 
@@ -185,13 +140,12 @@ class PerAction(Learner):
         super().__setstate__(state)
         self._join(*self._all_models)
 
-    def _unlocked(self) -> dict[str, Any]:
-        return {**super()._unlocked(), "_everything": None}
-
     # -- choosing -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def select(self, context: Any, actions: Any = None, *, random: Random | None = None) -> Action:
+    def select(
+        self, context: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
+    ) -> Action:
         """Choose an action, and return its name.
 
         With the default rule, UCB, this is the action with the largest ``ucb``. Ties go to the first.
@@ -217,16 +171,14 @@ class PerAction(Learner):
             draws, row = chooser.generator(random), features.row(context) if is_quick else None
             own = None if row is None else search(row[0], roster, chooser.rule)
             if own is not None:  # most choices of UCB: a dense context
-                self._saw((context[np.newaxis],))
+                self._saw((np.asarray(context)[np.newaxis],))
                 return roster.names[chooser.shared(own, len(roster.names), draws)]
-            with chooser.undone_if_refused(draws, features.names):
-                read = self._read(context)
-                index = chooser.select(self._choices(read, roster), draws)
-                features.names.remember(context)
-            self._saw((read.raw,))
-            return roster.names[index]
+            with self._request(context, draws) as read:
+                return roster.names[chooser.select(self._choices(read, roster), draws)]
 
-    def choose(self, context: Any, actions: Any = None, *, random: Random | None = None) -> ActionChoice:
+    def choose(
+        self, context: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
+    ) -> ActionChoice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the action.
 
         Parameters
@@ -246,23 +198,19 @@ class PerAction(Learner):
         ActionChoice(action='a', probability=0.75, mean=0.0, width=1.0, score=0.0)
 
         """
-        roster, chooser, features = self._roster(actions), self._chooser, self._features
-        draws = chooser.generator(random)
-        with chooser.undone_if_refused(draws, features.names):
-            read = self._read(context)
-            choice = chooser.choose(self._choices(read, roster), draws)
-            features.names.remember(context)
-        self._saw((read.raw,))
-        return _named(roster, choice)
+        roster, draws = self._roster(actions), self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            return _named(roster, self._chooser.choose(self._choices(read, roster), draws))
 
-    def probabilities(self, context: Any, actions: Any = None) -> Vector:
+    @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
+    def probabilities(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The probability that the next choice is this action, for every action in order.
 
         It is exact, except for Thompson sampling, where it is an estimate. The call changes nothing.
         """
         return self.scores(context, actions).probabilities()
 
-    def scores(self, context: Any, actions: Any = None) -> Scores:
+    def scores(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Scores:
         """The scores of the actions as of now, from which probabilities can be computed later."""
         return self._chooser.scores(self._choices(self._read(context), self._roster(actions)))
 
@@ -271,17 +219,30 @@ class PerAction(Learner):
 
     # -- ranking ------------------------------------------------------------------------------------
 
-    def top(self, context: Any, k: int, actions: Any = None, *, random: Random | None = None) -> list[Action]:
+    def top(
+        self,
+        context: RowsLike,
+        k: int,
+        actions: Sequence[Action] | None = None,
+        *,
+        random: Random | None = None,
+    ) -> list[Action]:
         """The names of the ``k`` best actions, best first. Ties go to the first.
 
         If the rule is random, every place is drawn separately, among the actions that are left.
         """
-        roster = self._roster(actions)
-        ranking = self._ranked(context, k, roster, random, with_chances=False)
-        return [roster.names[index] for index in ranking.index.tolist()]
+        roster, draws = self._roster(actions), self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            places = self._chooser.places(self._choices(read, roster), k, draws, with_chances=False)
+        return [roster.names[index] for index in places.index.tolist()]
 
     def slate(
-        self, context: Any, k: int, actions: Any = None, *, random: Random | None = None
+        self,
+        context: RowsLike,
+        k: int,
+        actions: Sequence[Action] | None = None,
+        *,
+        random: Random | None = None,
     ) -> list[ActionChoice]:
         """Rank as ``top`` does, and return an ``ActionChoice`` per place.
 
@@ -294,9 +255,9 @@ class PerAction(Learner):
 
     def rank(
         self,
-        context: Any,
+        context: RowsLike,
         k: int = 1,
-        actions: Any = None,
+        actions: Sequence[Action] | None = None,
         *,
         random: Random | None = None,
         probabilities: bool = True,
@@ -333,26 +294,16 @@ class PerAction(Learner):
         return self._ranked(context, k, self._roster(actions), random, with_chances=probabilities)
 
     def _ranked(
-        self, context: Any, k: Any, roster: Roster, random: Random | None, *, with_chances: bool
+        self, context: RowsLike, k: int, roster: Roster, random: Random | None, *, with_chances: bool
     ) -> Ranking:
-        chooser, features = self._chooser, self._features
-        draws = chooser.generator(random)
-        if check_count("k", k, at_least=1) > len(roster.names):
-            raise InputError(f"k is {k}, but there are {len(roster.names)} actions")
-        with chooser.undone_if_refused(draws, features.names):
-            read = self._read(context)
-            choices = self._choices(read, roster)
-            places = chooser.places(choices, k, draws, with_chances=with_chances)
-            index = np.array(places.indices, dtype=np.intp)
-            numbers = choices.numbers(index)  # now, because the models may start again below
-            features.names.remember(context)
-        self._saw((read.raw,))
-        return Ranking(index, np.array(places.chances), *numbers)
+        draws = self._chooser.generator(random)
+        with self._request(context, draws) as read:
+            return self._chooser.rank(self._choices(read, roster), k, draws, with_chances=with_chances)
 
     # -- several contexts -----------------------------------------------------------------------------
 
     def select_many(
-        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+        self, contexts: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
     ) -> list[Action]:
         """Choose for n contexts (n, dim) at once, and return n names.
 
@@ -364,13 +315,19 @@ class PerAction(Learner):
         return [roster.names[index] for index in chosen]
 
     def choose_many(
-        self, contexts: Any, actions: Any = None, *, random: Random | None = None
+        self, contexts: RowsLike, actions: Sequence[Action] | None = None, *, random: Random | None = None
     ) -> list[ActionChoice]:
         """Do ``choose`` for n contexts (n, dim). The choices are those of ``select_many``."""
         roster = self._roster(actions)
         return [_named(roster, one) for one in self._many(contexts, roster, random, self._chooser.choose)]
 
-    def _many(self, contexts: Any, roster: Roster, random: Random | None, choose: Any) -> list[Any]:
+    def _many(
+        self,
+        contexts: RowsLike,
+        roster: Roster,
+        random: Random | None,
+        choose: Callable[[ActionChoices, Random], T],
+    ) -> list[T]:
         """What ``choose`` finds for each of n contexts."""
         chooser, features = self._chooser, self._features
         draws = chooser.generator(random)
@@ -390,34 +347,34 @@ class PerAction(Learner):
         self._saw(self._requests_of(read.raw))
         return found
 
-    def _requests_of(self, contexts: Any) -> Iterable[Any]:
+    def _requests_of(self, contexts: Rows) -> Iterable[Rows]:
         """Every context is a request."""
         return (contexts[i : i + 1] for i in range(contexts.shape[0]))
 
     # -- the numbers that choices are made from ---------------------------------------------------------
 
-    def mean(self, context: Any, actions: Any = None) -> Vector:
+    def mean(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The mean reward of every action, in order."""
         return self._candidates(context, actions).rewards
 
-    def margin(self, context: Any, actions: Any = None) -> Vector:
+    def margin(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The baseline plus x'theta of every action, by its model. For linear rewards, this is the mean."""
         return self._candidates(context, actions).margins
 
-    def width(self, context: Any, actions: Any = None) -> Vector:
+    def width(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The confidence width sqrt(x'A^-1 x) of every action, with the A of its model."""
         return self._candidates(context, actions).widths()
 
-    def ucb(self, context: Any, actions: Any = None) -> Vector:
+    def ucb(self, context: RowsLike, actions: Sequence[Action] | None = None) -> Vector:
         """The upper confidence bound, margin + radius·width, of every action."""
         return self._candidates(context, actions).bounds()
 
-    def _candidates(self, context: Any, actions: Any) -> ActionCandidates:
+    def _candidates(self, context: RowsLike, actions: Sequence[Action] | None) -> ActionCandidates:
         return self._choices(self._read(context), self._roster(actions)).candidates()
 
     # -- reading ------------------------------------------------------------------------------------
 
-    def _read(self, context: Any) -> Arms:
+    def _read(self, context: object) -> Arms:
         """Read one context."""
         source = self._source(context)
         if source.shape[0] != 1:
@@ -426,7 +383,7 @@ class PerAction(Learner):
             )
         return self._read_source(source)
 
-    def _source(self, contexts: Any) -> Any:
+    def _source(self, contexts: object) -> Rows:
         """Contexts as a numpy array or CSR matrix (n, dim) of finite numbers."""
         source = row_source(self._features.names.align(contexts), self.dim, "contexts")
         values = source.data if sparse.issparse(source) else source
@@ -436,7 +393,7 @@ class PerAction(Learner):
             raise complaint(rows, bad, self.dtype, "context")
         return source
 
-    def _read_source(self, source: Any) -> Arms:
+    def _read_source(self, source: Rows) -> Arms:
         try:
             read = self._features.read(source, may_be_empty=True)
         except RowError as error:  # the context is too long to be projected
@@ -450,7 +407,9 @@ class PerAction(Learner):
     # -- learning -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, context: Any, action: Any, reward: Any) -> None:
+    def update(
+        self, context: RowsLike, action: Action | SupportsIndex | Sequence[Action], reward: ArrayLike
+    ) -> None:
         """Learn from a context, the action taken and its reward, or from n of each.
 
         Retired actions learn too, because rewards may come late.
@@ -480,7 +439,7 @@ class PerAction(Learner):
         if complaints:
             say(complaints)
 
-    def _learn(self, context: Any, action: Any, reward: Any) -> Complaints:
+    def _learn(self, context: object, action: object, reward: object) -> Complaints:
         features = self._features
         if (  # the fast path
             type(context) is np.ndarray
@@ -502,7 +461,7 @@ class PerAction(Learner):
             return complaints
         if isinstance(action, ActionChoice):
             raise InputTypeError("the action is an ActionChoice: give its name, choice.action")
-        if is_scalar(action):
+        if is_scalar(action) or not isinstance(action, Iterable):
             name = self._known(action)
             source = self._source(context)
             if source.shape[0] != 1:
@@ -517,7 +476,7 @@ class PerAction(Learner):
         features.names.remember(context)
         return complaints
 
-    def _learn_many(self, contexts: Any, actions: Any, rewards: Any) -> Complaints:
+    def _learn_many(self, contexts: object, actions: Iterable[object], rewards: object) -> Complaints:
         """Check everything, then let each model learn its own part, in order."""
         source, names = self._source(contexts), [self._known(action) for action in actions]
         if len(names) != source.shape[0]:
@@ -579,7 +538,7 @@ class PerAction(Learner):
 
     # -- the warm-up --------------------------------------------------------------------------------
 
-    def _learn_warming_up(self, source: Any, names: list[Action], rewards: Vector) -> Complaints:
+    def _learn_warming_up(self, source: Rows, names: list[Action], rewards: Vector) -> Complaints:
         """Learn one by one until the warm-up is over. Everything was checked before."""
         complaints: Complaints = ()
         kept = 0
@@ -679,10 +638,10 @@ class PerAction(Learner):
     def __iter__(self) -> Iterator[Action]:
         return iter(self.actions)
 
-    def __contains__(self, action: Any) -> bool:
+    def __contains__(self, action: Action | SupportsIndex | Sequence[Action]) -> bool:
         return action in self.actions
 
-    def _known(self, action: Any) -> Action:
+    def _known(self, action: object) -> Action:
         name = check_action(action)
         if name not in self._models:
             raise InputError(f"unknown action {name!r}; {some_of(self._models)}; use add for a new action")
@@ -696,7 +655,7 @@ class PerAction(Learner):
             self._everything = Roster(names, np.arange(len(names)), board)
         return self._everything
 
-    def _roster(self, actions: Any) -> Roster:
+    def _roster(self, actions: Sequence[Action] | None) -> Roster:
         """The actions that may be chosen: those given, or all on offer."""
         everything = self._all_offered()
         if actions is None:
@@ -835,8 +794,11 @@ class PerAction(Learner):
 
         def restored(name: str) -> LinUCB:
             part = scalars["parts"][name]
-            policy = LinUCB.of_kind(part["kind"])
-            return policy.undump(part["content"], taken_from(name, arrays), **extra)
+            cls = POLICIES.of_kind(part["kind"])
+            policy = cls.undump(part["content"], taken_from(name, arrays), **extra)
+            if not isinstance(policy, LinUCB):
+                raise FileError(f"the file is damaged: a {cls.__name__} cannot be the model of an action")
+            return policy
 
         names = [check_action(name) for name in scalars["actions"]]
         retired = {check_action(name) for name in scalars["retired"]}

@@ -2,10 +2,11 @@
 
 import copy
 import math
-from typing import Any, ClassVar, Self, TypedDict
+from collections.abc import Sequence
+from typing import Any, Self, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sketchbandit.arms import (
     Arms,
@@ -22,25 +23,27 @@ from sketchbandit.arms import (
     refuse,
 )
 from sketchbandit.array_api import on_host
-from sketchbandit.arrays import AnyArray, Arrays, Scalars, Vector, taken_from
+from sketchbandit.arrays import AnyArray, Arrays, Rows, RowsLike, Scalars, Vector, taken_from
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate import Estimate, Linear, RewardScale
 from sketchbandit.explore import DEFAULT_BETA, UCB, Choice, Explore, Ranking, Scores
 from sketchbandit.explore.base import Auto, chances_with_share
 from sketchbandit.explore.search import Question, chances_many, search_many
-from sketchbandit.features import EVERY, Features, Intercept, Kind, Scaling
+from sketchbandit.features import Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.policy.baseline import read_baseline, why_no_baseline
-from sketchbandit.policy.choices import best_of_offers, choices_of, given_back
-from sketchbandit.policy.chooser import Choices, Chooser, Random
+from sketchbandit.policy.chooser import Choices, Chooser, Random, best_of_offers, choices_of, given_back
 from sketchbandit.policy.files import Part, content_of, restored_parts
-from sketchbandit.policy.forgetting import Clock, read_forget
-from sketchbandit.policy.health import Complaints, Health, say
-from sketchbandit.policy.learner import Learner, copy_of_rule
-from sketchbandit.policy.posterior import Posterior, refused
-from sketchbandit.policy.verdicts import are_enough_to_try, untried_arms_sentence
-from sketchbandit.policy.warmup import InitialState, WarmUp
-from sketchbandit.policy.watch import Watch
+from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_arms_sentence
+from sketchbandit.policy.learner import ArmsLike, InitialState, Learner, WarmUp, copy_of_rule
+from sketchbandit.policy.posterior import (
+    Clock,
+    Posterior,
+    read_baseline,
+    read_forget,
+    refused,
+    why_no_baseline,
+)
+from sketchbandit.policy.watch import EVERY, Watch
 from sketchbandit.precision import Precision
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_count
@@ -129,8 +132,6 @@ class LinUCB(Learner):
     """
 
     kind = "linucb"
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "policy"
 
     def __init__(
         self,
@@ -186,6 +187,20 @@ class LinUCB(Learner):
         self._warm_up = WarmUp()
         self._lock = self._make_lock()
 
+    def _become_part(
+        self, lock: Lock, features: Features, scale: RewardScale, initial: InitialState | None
+    ) -> None:
+        """Share these with the other models of a ``PerAction``."""
+        self._posterior.sketch._lock = lock
+        self._lock = self._make_lock()
+        self._features = features
+        self._posterior.share_scale(scale)
+        self._warm_up.initial = initial
+
+    @property
+    def _is_part(self) -> bool:  # type: ignore[override]
+        return not self._posterior.owns_scale
+
     def _make_lock(self) -> Lock:
         """The lock of the sketch, so that a compression of it happens between two rounds."""
         return self._posterior.sketch._lock
@@ -197,7 +212,7 @@ class LinUCB(Learner):
     # -- choosing -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def select(self, arms: Any, *, random: Random | None = None) -> int:
+    def select(self, arms: ArmsLike, *, random: Random | None = None) -> int:
         """Choose an arm, and return its index.
 
         With the default rule, UCB, this is the arm with the largest ``ucb``. Ties go to the lowest index.
@@ -228,20 +243,16 @@ class LinUCB(Learner):
             draws = chooser.random if random is None else chooser.generator(random)
             view = features.view(arms)
             own = None if view is None else self._posterior.search(view, chooser.rule, draws)
-            if own is not None:  # most choices: dense arms, in a few compiled calls
+            if view is not None and own is not None:  # most choices: dense arms, in a few compiled calls
                 if features.sample is not None:
                     self._saw((arms,))
-                return chooser.shared(own, len(arms), draws) if chooser.share else own
+                return chooser.shared(own, len(view.array), draws) if chooser.share else own
             if isinstance(arms, Offer) and self._leaves_no_trace:
                 return chooser.select(self._choices(features.read(arms)), draws)
-            with chooser.undone_if_refused(draws, features.names):
-                read = features.read(arms)
-                index = chooser.select(self._choices(read), draws)
-                features.names.remember(arms)
-            self._saw((read.raw,))
-            return index
+            with self._request(arms, draws) as read:
+                return chooser.select(self._choices(read), draws)
 
-    def choose(self, arms: Any, *, random: Random | None = None) -> Choice:
+    def choose(self, arms: ArmsLike, *, random: Random | None = None) -> Choice:
         """Choose as ``select`` does, and also return the probability, mean, width and score of the arm.
 
         The probability is exact, except for Thompson sampling, where it is an estimate (``Thompson``).
@@ -265,17 +276,12 @@ class LinUCB(Learner):
         Choice(index=0, probability=0.75, mean=0.0, width=1.0, score=0.0)
 
         """
-        chooser, features = self._chooser, self._features
-        draws = chooser.generator(random)
-        with chooser.undone_if_refused(draws, features.names):
-            read = features.read(arms)
-            choice = chooser.choose(self._choices(read), draws)
-            features.names.remember(arms)
-        self._saw((read.raw,))
-        return choice
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.choose(self._choices(read), draws)
 
     @holds_the_lock  # while it takes the scores; others go on while Thompson sampling samples
-    def probabilities(self, arms: Any) -> Any:
+    def probabilities(self, arms: ArmsLike) -> Any:
         """The probability that the next choice is this arm, for every arm, shape (K,).
 
         It is exact, except for Thompson sampling, where it is an estimate (``Thompson``). The call changes
@@ -291,7 +297,7 @@ class LinUCB(Learner):
         """
         return given_back(self.scores(arms).probabilities(), arms)
 
-    def scores(self, arms: Any) -> Scores:
+    def scores(self, arms: ArmsLike) -> Scores:
         """The scores of the arms as of now, from which probabilities can be computed later."""
         return self._chooser.scores(self._choices(self._features.read(arms)))
 
@@ -309,6 +315,9 @@ class LinUCB(Learner):
         """Whether a choice changes nothing, not even the generator: then nothing is to be restored."""
         return self._chooser.leaves_no_trace and not self._features.is_warming_up
 
+    def _read(self, asked: object) -> Arms:
+        return self._features.read(asked)
+
     def _choices(self, read: Arms, direction: Vector | None = None) -> Choices:
         return choices_of(self._posterior, self._features, read, direction)
 
@@ -318,7 +327,7 @@ class LinUCB(Learner):
 
     # -- ranking ------------------------------------------------------------------------------------
 
-    def top(self, arms: Any, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
+    def top(self, arms: ArmsLike, k: int, *, random: Random | None = None) -> NDArray[np.intp]:
         """The indices of the ``k`` best arms, best first. Ties go to the lowest index.
 
         If the rule is random, every place is drawn separately, among the arms that are left.
@@ -341,9 +350,11 @@ class LinUCB(Learner):
         array([1, 0])
 
         """
-        return self._ranked(arms, k, random, with_chances=False, with_numbers=False).index
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.places(self._choices(read), k, draws, with_chances=False).index
 
-    def slate(self, arms: Any, k: int, *, random: Random | None = None) -> list[Choice]:
+    def slate(self, arms: ArmsLike, k: int, *, random: Random | None = None) -> list[Choice]:
         """Rank as ``top`` does, and return a ``Choice`` per place.
 
         The probability of each is that of its place, given the places before.
@@ -361,7 +372,7 @@ class LinUCB(Learner):
 
     @holds_the_lock
     def rank(
-        self, arms: Any, k: int = 1, *, random: Random | None = None, probabilities: bool = True
+        self, arms: ArmsLike, k: int = 1, *, random: Random | None = None, probabilities: bool = True
     ) -> Ranking:
         """Rank as ``slate`` does, and return arrays. With ``k = 1``, choose as ``select`` does.
 
@@ -389,25 +400,16 @@ class LinUCB(Learner):
         with self._lock:
             return self._ranked(arms, k, random, with_chances=probabilities)
 
-    def _ranked(
-        self, arms: Any, k: Any, random: Random | None, *, with_chances: bool, with_numbers: bool = True
-    ) -> Ranking:
-        chooser, features = self._chooser, self._features
-        draws, read = chooser.generator(random), features.read(arms)
-        choices = self._choices(read)
-        if check_count("k", k, at_least=1) > len(choices):
-            raise InputError(f"k is {k}, but there are {len(choices)} arms")
-        with chooser.undone_if_refused(draws, features.names):
-            places = chooser.places(choices, k, draws, with_chances=with_chances)
-            index = np.array(places.indices, dtype=np.intp)
-            numbers = choices.numbers(index) if with_numbers else (index, index, index)
-            features.names.remember(arms)
-        self._saw((read.raw,))
-        return Ranking(index, np.array(places.chances), *numbers)
+    def _ranked(self, arms: ArmsLike, k: int, random: Random | None, *, with_chances: bool) -> Ranking:
+        draws = self._chooser.generator(random)
+        with self._request(arms, draws) as read:
+            return self._chooser.rank(self._choices(read), k, draws, with_chances=with_chances)
 
     # -- several sets of arms -------------------------------------------------------------------------
 
-    def select_many(self, batch: Any, *, random: Random | None = None) -> NDArray[np.intp]:
+    def select_many(
+        self, batch: RowsLike | Sequence[ArmsLike], *, random: Random | None = None
+    ) -> NDArray[np.intp]:
         """Choose from B sets of arms at once, and return B indices.
 
         The choices are those of ``select`` for one set after another, but faster. During a warm-up, all sets
@@ -436,7 +438,7 @@ class LinUCB(Learner):
         """
         chooser, features, posterior = self._chooser, self._features, self._posterior
         sets, draws, share = read_sets(batch), chooser.generator(random), chooser.share
-        seen: list[Any] = []
+        seen: list[Rows] = []
         with chooser.undone_if_refused(draws, features.names):
             direction = self._shared_direction(draws)
             draws_each = chooser.rule.draws and direction is None
@@ -463,7 +465,9 @@ class LinUCB(Learner):
         self._saw(seen)
         return chosen
 
-    def choose_many(self, batch: Any, *, random: Random | None = None) -> list[Choice]:
+    def choose_many(
+        self, batch: RowsLike | Sequence[ArmsLike], *, random: Random | None = None
+    ) -> list[Choice]:
         """Do ``choose`` for B sets of arms at once. The choices are those of ``select_many``.
 
         Parameters
@@ -478,7 +482,7 @@ class LinUCB(Learner):
         """
         chooser, features = self._chooser, self._features
         sets, draws, choices = read_sets(batch), chooser.generator(random), []
-        seen: list[Any] = []
+        seen: list[Rows] = []
         with chooser.undone_if_refused(draws, features.names):
             direction = self._shared_direction(draws)
             for number, arms in enumerate(sets):
@@ -491,7 +495,7 @@ class LinUCB(Learner):
         self._saw(seen)
         return choices
 
-    def probabilities_many(self, batch: Any) -> Any:
+    def probabilities_many(self, batch: RowsLike | Sequence[ArmsLike]) -> Any:
         """``probabilities`` for B sets of arms at once.
 
         The call changes nothing. It is faster than one set at a time, except for Thompson sampling.
@@ -530,14 +534,14 @@ class LinUCB(Learner):
             return shared.reshape(sets.shape[:2])
         return np.split(shared, ready.bounds[1:-1])
 
-    def _chances_of(self, number: int, arms: Any) -> Vector:
+    def _chances_of(self, number: int, arms: ArmsLike) -> Vector:
         """The probabilities for one set of a batch."""
         try:
             return self.scores(arms).probabilities()
         except (InputError, InputTypeError) as error:
             raise in_set(number, error) from error
 
-    def _read_set(self, arms: Any) -> Arms:
+    def _read_set(self, arms: ArmsLike) -> Arms:
         """Read one set of a batch."""
         if is_vector(arms):
             raise InputError(
@@ -548,7 +552,7 @@ class LinUCB(Learner):
         self._features.names.remember(arms)
         return read
 
-    def _best_of_offers(self, sets: Any, asked: Question) -> AnyArray | None:
+    def _best_of_offers(self, sets: Sequence[ArmsLike] | AnyArray, asked: Question) -> AnyArray | None:
         """The best arm of every offer of one catalogue, -1 if scores are close; None: choose one by one."""
         features = self._features
         if features.is_warming_up or not len(sets) or not all(isinstance(one, Offer) for one in sets):
@@ -557,7 +561,7 @@ class LinUCB(Learner):
 
     # -- the numbers that choices are made from ---------------------------------------------------------
 
-    def mean(self, arms: Any) -> Any:
+    def mean(self, arms: ArmsLike) -> Any:
         """The mean reward of every arm, shape (K,); a float for a single arm (dim,).
 
         With ``Logistic`` rewards it is a probability.
@@ -573,7 +577,7 @@ class LinUCB(Learner):
         """
         return _as_given(self._posterior.estimate.expected(self._margins(arms)), arms)
 
-    def margin(self, arms: Any) -> Any:
+    def margin(self, arms: ArmsLike) -> Any:
         """The baseline plus x'theta of every arm, shape (K,); a float for a single arm (dim,).
 
         For linear rewards, this is the mean reward.
@@ -588,16 +592,16 @@ class LinUCB(Learner):
         """
         return _as_given(self._margins(arms), arms)
 
-    def _margins(self, arms: Any) -> Vector:
+    def _margins(self, arms: ArmsLike) -> Vector:
         posterior = self._posterior
         margins: Vector = posterior.scan(self._features.read(arms)).means + posterior.estimate.baseline
         return margins
 
-    def width(self, arms: Any) -> Any:
+    def width(self, arms: ArmsLike) -> Any:
         """The confidence width sqrt(x'A^-1 x) of every arm, shape (K,); a float for a single arm (dim,)."""
         return _as_given(self._posterior.candidates(self._features.read(arms)).widths(), arms)
 
-    def ucb(self, arms: Any) -> Any:
+    def ucb(self, arms: ArmsLike) -> Any:
         """The upper confidence bound, margin + radius·width, of every arm; a float for a single arm (dim,).
 
         For linear rewards the margin is the mean. Otherwise this is a bound on x'theta*, before the link.
@@ -607,7 +611,7 @@ class LinUCB(Learner):
     # -- learning -----------------------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, arm: Any, reward: Any) -> None:
+    def update(self, arm: RowsLike, reward: ArrayLike) -> None:
         """Learn from one arm and its reward, or from n arms and n rewards in their order.
 
         Parameters
@@ -644,14 +648,14 @@ class LinUCB(Learner):
         if complaints:
             say(complaints)
 
-    def _learn(self, arm: Any, reward: Any) -> Complaints:
+    def _learn(self, arm: object, reward: object) -> Complaints:
         """Do ``update`` while the lock is held, and return the warnings to give."""
         features, posterior, watch = self._features, self._posterior, self._watch
         row = features.row(arm) if isinstance(reward, float) and features.sample is None else None
-        if row is not None:  # most rounds: one dense arm
+        if row is not None and isinstance(reward, float):  # most rounds: one dense arm
             norm_sq, leverage = posterior.precision.measure(row[0])
             if not norm_sq < math.inf:  # NaN ends here too
-                raise refused(arm, norm_sq)
+                raise refused(np.asarray(arm), norm_sq)
             step = posterior.learn(*row, norm_sq, float(reward), leverage)
             if features.can_leave_range and not (posterior.rounds - 1) % EVERY:
                 watch.ranges.look(arm, features.scaling)
@@ -665,7 +669,7 @@ class LinUCB(Learner):
         features.names.remember(arm)
         return complaints
 
-    def _learn_any(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_any(self, arm: object, reward: object) -> Complaints:
         """Learn from one arm, or from many, in any form."""
         features, before = self._features, self._posterior.rounds
         complaints = self._learn_all(arm, reward)
@@ -674,7 +678,7 @@ class LinUCB(Learner):
             self._watch.ranges.look_at(source, before, features.scaling)
         return complaints
 
-    def _learn_all(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_all(self, arm: object, reward: object) -> Complaints:
         features, posterior = self._features, self._posterior
         if is_scalar(reward) or is_vector(arm):
             arms = features.read(arm, may_be_empty=True)
@@ -760,7 +764,7 @@ class LinUCB(Learner):
             state = InitialState(copy.deepcopy(posterior.sketch), posterior.blank_estimate())
             self._warm_up.initial = state
 
-    def _learn_warming_up(self, arm: Any, reward: Any) -> Complaints:
+    def _learn_warming_up(self, arm: object, reward: object) -> Complaints:
         """Learn, and keep the arms and rewards unless the warm-up ends now."""
         features = self._features
         source = row_source(features.names.align(arm), features.dim, "arms")
@@ -776,7 +780,7 @@ class LinUCB(Learner):
             complaints += self._learn_any(source[kept:], rewards[kept:])
         return complaints
 
-    def _learn_and_keep(self, row: Any, reward: float, at: int | None = None) -> Complaints:
+    def _learn_and_keep(self, row: Rows, reward: float, at: int | None = None) -> Complaints:
         """Learn from one arm (1, dim) and its reward, and keep both. The caller gives the arm away."""
         complaints = self._learn_any(row, reward)
         self._warm_up.keep(row, reward, at)
@@ -849,7 +853,7 @@ class LinUCB(Learner):
         return self._posterior.beta
 
     @beta.setter
-    def beta(self, value: Any) -> None:
+    def beta(self, value: object) -> None:
         raise InputTypeError(f"beta belongs to the rule; set the rule: policy.explore = sb.UCB({value!r})")
 
     @property
@@ -917,7 +921,7 @@ class LinUCB(Learner):
         blank = 0 if initial is None else initial.sketch.nbytes
         return self._posterior.nbytes + self._features.nbytes + self._warm_up.nbytes + blank
 
-    def health(self, arms: Any = None) -> Health:
+    def health(self, arms: ArmsLike | None = None) -> Health:
         """Report the error bound, how it grows, what it means for the regret, and on the predictions.
 
         Parameters
@@ -988,7 +992,7 @@ class LinUCB(Learner):
 
     # -- merging ------------------------------------------------------------------------------------
 
-    def _absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Self) -> Complaints:
         if self.dim != other.dim:
             raise MergeError(f"cannot merge policies: dim is {self.dim!r} here and {other.dim!r} there")
         features, rule = self._features, self._chooser.rule
@@ -1100,6 +1104,6 @@ Policy = LinUCB
 """The class of every policy over arms, for types and checks where the algorithm does not matter."""
 
 
-def _as_given(values: Vector, arms: Any) -> Any:
+def _as_given(values: Vector, arms: ArmsLike) -> Any:
     """Values for arms: a float for a single arm; else in the library, and on the device, of the arms."""
     return float(values[0]) if is_vector(arms) else given_back(values, arms)

@@ -16,12 +16,13 @@ from sketchbandit.arms import (
     read_arms,
     refuse,
 )
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Rows, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.explore import Explore
 from sketchbandit.features import Features, Intercept, Kind
 from sketchbandit.linalg import product
 from sketchbandit.policy.health import Complaints, Health
+from sketchbandit.policy.learner import ArmsLike
 from sketchbandit.policy.policy import LinUCB, Settings
 from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision.lowrank import project_sparse
@@ -36,16 +37,16 @@ class ProjectedFeatures(Features):
 
     is_projected = True
 
-    def __init__(self, dim: int, dtype: np.dtype[Any], *, projection: AnyArray, **scaled: Any) -> None:
+    def __init__(self, dim: int, dtype: Dtype, *, projection: AnyArray, **scaled: Any) -> None:
         super().__init__(dim, dtype, **scaled)
         self.projection = projection
         """R, shape (dim, size); with an intercept it has a row more."""
 
-    def view(self, arms: Any) -> View | None:
+    def view(self, arms: object) -> View | None:
         """The images of dense arms. Raises if an arm is not finite."""
         return View(self._project(arms)) if type(arms) is np.ndarray and arms.ndim == 2 else None
 
-    def row(self, arm: Any) -> tuple[Vector, AnyArray] | None:
+    def row(self, arm: object) -> tuple[Vector, AnyArray] | None:
         """The image of a dense arm. Raises if it is not finite."""
         if type(arm) is not np.ndarray or arm.ndim != 1:
             return None
@@ -55,12 +56,12 @@ class ProjectedFeatures(Features):
     def _scaled(self, arms: Arms) -> Arms:
         return Images(self._images(arms), arms.raw)
 
-    def read_rows(self, arms: Any) -> RowBatch:
+    def read_rows(self, arms: object) -> RowBatch:
         """The images of arms (n, dim)."""
         images = self._project(arms, may_be_empty=True)
         return read_rows(images, self.projection.shape[1], np.dtype(np.float64), "arms")
 
-    def batch(self, sets: AnyArray | list[Any]) -> Batch | None:
+    def batch(self, sets: AnyArray | list[Rows]) -> Batch | None:
         """The images of all arms of many sets."""
         found = super().batch(sets)
         try:
@@ -77,7 +78,7 @@ class ProjectedFeatures(Features):
         """Bytes of all arrays held, including the projection."""
         return super().nbytes + self.projection.nbytes
 
-    def _project(self, arms: Any, *, may_be_empty: bool = False) -> Matrix:
+    def _project(self, arms: object, *, may_be_empty: bool = False) -> Matrix:
         """R'x of every arm. Raises if an arm is not finite."""
         return self._images(read_arms(arms, self.dim, self.dtype, may_be_empty=may_be_empty))
 
@@ -168,7 +169,7 @@ class ProjectedLinUCB(LinUCB):
     size = property(lambda self: self.sketch.dim, doc="The dimension of the small space.")
     seed = property(lambda self: self._seed, doc="The seed of the projection.")
 
-    def health(self, arms: Any = None) -> Health:
+    def health(self, arms: ArmsLike | None = None) -> Health:
         """Report on the predictions. Nothing is certified, because the projection error is not known."""
         sentence = "A random projection certifies nothing: whether the regret is sublinear is not known."
         found = super().health(arms)
@@ -190,7 +191,7 @@ class ProjectedLinUCB(LinUCB):
             f"{self._settings_text()}, seed={self.seed}): {self.rounds} rounds, {self.nbytes:,} bytes>"
         )
 
-    def _absorb(self, other: Any) -> Complaints:
+    def _absorb(self, other: Self) -> Complaints:
         if not np.array_equal(self._projection, other._projection):
             raise MergeError(
                 "cannot merge: the projections differ; give both the same dim, size, seed and dtype"

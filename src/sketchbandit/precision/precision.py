@@ -286,7 +286,7 @@ class Precision:
 
     # -- files --------------------------------------------------------------------------------------
 
-    def dump(self) -> Saved:
+    def content(self) -> Saved:
         """JSON values and arrays that ``saved`` turns into the same precision, to the bit."""
         self.sync()
         scalars, arrays = self.inverse.dump()
@@ -294,7 +294,7 @@ class Precision:
         return {"inverse": scalars, **bound}, under("inverse", arrays) | held
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Restore what ``dump`` returned. The sketch is restored already."""
+        """Restore what ``content`` returned. The sketch is restored already."""
         saved, parts = scalars["inverse"], taken_from("inverse", arrays)
         if "updates" in saved:
             self.inverse = DenseInverse.undump(self.sketch.dim, saved, parts)

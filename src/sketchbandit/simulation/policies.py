@@ -12,10 +12,10 @@ from sketchbandit.environment import Clicks, ContextualClassification, Environme
 from sketchbandit.environment.classification import Taken
 from sketchbandit.errors import InputError
 from sketchbandit.estimate import Estimate
-from sketchbandit.estimate.named import model_class
-from sketchbandit.explore.named import RULES
-from sketchbandit.policy import PerAction, Policy, named
-from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.estimate.base import MODELS
+from sketchbandit.explore.base import RULES
+from sketchbandit.policy import PerAction, Policy, recipes
+from sketchbandit.policy.recipes import parameters, recipe
 from sketchbandit.simulation import chance, rules
 from sketchbandit.simulation.loop import play
 from sketchbandit.simulation.specs import Spec, Value, spec
@@ -33,8 +33,8 @@ def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
     if chance.is_chance(policy):
         return
-    if policy.name not in named.RECIPES:
-        choices = ", ".join([*named.RECIPES, chance.UNIFORM.name])
+    if policy.name not in recipes.RECIPES:
+        choices = ", ".join([*recipes.RECIPES, chance.UNIFORM.name])
         hint = f"; {policy.name} is a rule of exploration: write oful:{rules.RULE}={policy.name}"
         raise InputError(
             f"unknown policy {policy.name!r}; choose from {choices}" + (hint if policy.name in RULES else "")
@@ -101,7 +101,7 @@ def build(policy: Spec, dim: int, seed: int = 0, rounds: int | None = None) -> P
         if rounds is None:
             raise InputError(f"{policy} needs to know how many rounds are played")
         settings["horizon"] = rounds
-    return named.build(policy.name, dim, **settings)
+    return recipes.build(policy.name, dim, **settings)
 
 
 def model_of(policy: Spec) -> Estimate:
@@ -132,7 +132,7 @@ def label(policy: Spec) -> str:
     of_rule = rules.settings_of(policy)
     of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}
     own = rules.without_settings(policy, *of_rule).without("compensation", rules.RULE, MODEL, *of_model)
-    model = [] if policy.get(MODEL) is None else [model_class(policy.get(MODEL)).__name__]
+    model = [] if policy.get(MODEL) is None else [MODELS.named(policy.get(MODEL)).__name__]
     model += [f"{key.removeprefix(_OF_MODEL)} = {value}" for key, value in of_model.items()]
     if policy.get(rules.RULE) is None:
         return ", ".join([family(policy), *_written(own, signs, hidden=ROUNDS), *model])

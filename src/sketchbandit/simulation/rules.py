@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from sketchbandit.errors import InputError
 from sketchbandit.explore import Explore
-from sketchbandit.explore.named import RULES, rule_class, rule_parameters
+from sketchbandit.explore.base import RULES
 from sketchbandit.policy import Policy
-from sketchbandit.policy.named import parameters, recipe
+from sketchbandit.policy.recipes import parameters, recipe
+from sketchbandit.registry import setting_names
 from sketchbandit.simulation import chance
 from sketchbandit.simulation.specs import Spec, Value
 from sketchbandit.theory import Confidence
@@ -71,7 +72,7 @@ def settings_of(policy: Spec) -> dict[str, Value]:
     """The settings of the rule by their own names, the rule itself not among them."""
     if policy.get(RULE) is None:
         return {}
-    own, known = parameters(policy.name), rule_parameters(str(policy.get(RULE)))
+    own, known = parameters(policy.name), setting_names(RULES.named(policy.get(RULE)))
     flat = {k: v for k, v in policy.settings if k in known and (k not in own or k == "beta")}
     return flat | {k.removeprefix(_DOTTED): v for k, v in policy.settings if k.startswith(_DOTTED)}
 
@@ -101,7 +102,7 @@ def refuse_ambiguous(policy: Spec) -> None:
     """Refuse a setting that both the sketch and the rule have, where only one of them is said."""
     if policy.get(RULE) is None:
         return
-    both = set(parameters(policy.name)) & set(rule_parameters(str(policy.get(RULE)))) - {"beta", "seed"}
+    both = set(parameters(policy.name)) & set(setting_names(RULES.named(policy.get(RULE)))) - {"beta", "seed"}
     for name in both:
         if policy.get(name) is not None and policy.get(_DOTTED + name) is None:
             raise InputError(
@@ -120,9 +121,9 @@ def _by_default(policy: Spec) -> Explore:
 
 def title(policy: Spec) -> str:
     """What figures call the rule."""
-    return rule_class(policy.get(RULE, "ucb")).__name__
+    return RULES.named(policy.get(RULE, "ucb")).__name__
 
 
 def listed() -> str:
     """Every rule with its settings, for a help text."""
-    return "; ".join(f"{name} ({', '.join(rule_parameters(name))})" for name in RULES)
+    return "; ".join(f"{name} ({', '.join(setting_names(rule))})" for name, rule in RULES.built_in.items())

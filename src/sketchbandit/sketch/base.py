@@ -14,12 +14,14 @@ from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Scalars,
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.linalg import SUM_ROUNDING, covariance_of, gram_of_parts, row_norms_sq
-from sketchbandit.registry import setting_names
+from sketchbandit.registry import Registry, setting_names
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
+
+SKETCHES: Registry["Sketch"] = Registry("sketch")
 
 
 class Sketch(Stored):
@@ -50,8 +52,7 @@ class Sketch(Stored):
 
     """
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {}
-    _noun = "sketch"
+    _registry = SKETCHES
 
     _differs_between_parts: ClassVar[frozenset[str]] = frozenset()
     """Settings in which sketches to be merged may differ."""

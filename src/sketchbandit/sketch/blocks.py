@@ -12,7 +12,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space
 from sketchbandit.sketch.accounts import Change, RowStats
-from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.base import SKETCHES, Sketch
 from sketchbandit.sketch.frequent_directions import FrequentDirections
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
@@ -176,7 +176,7 @@ class WorkingBlock:
             # in a file of 0.7 the block itself had counted
             sketch: Sketch | Folded = Folded.undump({**saved, **content}, arrays)
         else:
-            sketch = Sketch.of_kind(saved["kind"]).undump(content, arrays)
+            sketch = SKETCHES.of_kind(saved["kind"]).undump(content, arrays)
         return cls(sketch, saved["size"], saved["exact"], span)
 
 

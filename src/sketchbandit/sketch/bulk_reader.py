@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -13,17 +13,18 @@ from sketchbandit.array_api import Array, Library, is_foreign
 from sketchbandit.arrays import Arrays, Matrix, Rows, Scalars, Vector, taken_from, under
 from sketchbandit.linalg import add_rows_to_covariance, inner, row_norms_sq
 from sketchbandit.sketch.accounts import RowStats
-from sketchbandit.sketch.base import Sketch
+from sketchbandit.sketch.base import SKETCHES, Sketch
 from sketchbandit.sketch.device_gram import device_norms_sq, pieces
 from sketchbandit.sketch.row_input import RowBatch, device_rows, read_rows, row_source
-from sketchbandit.thread_safety import Shared, both_locks, holds_the_lock
+from sketchbandit.thread_safety import SharedLock, both_locks, holds_the_lock, thread_safe
 
 _ROWS_AT_ONCE = 4096  # rows in one product, so that adding up the products costs little
 _DEVICE_ROWS_AT_ONCE = 8192
 _CHUNK_ELEMENTS = 1 << 20  # 8 MiB of float64: the rows that are centred at a time
 
 
-class BulkReader(Shared):
+@thread_safe
+class BulkReader:
     """Makes a sketch of a matrix of many rows, read in pieces, by several readers if need be.
 
     If dim is at most about 16·size, one product X'X (dim² flop per row) is faster than the shrinks of a
@@ -53,6 +54,8 @@ class BulkReader(Shared):
 
     """
 
+    _scratch = ("_room",)
+
     def __init__(self, sketch: Sketch) -> None:
         self._sketch = copy.deepcopy(sketch)
         self._covariance: Matrix | None = None
@@ -60,7 +63,7 @@ class BulkReader(Shared):
         if sketch.dim <= sketch.gram_up_to_dim:
             self._covariance = np.zeros((sketch.dim, sketch.dim))
         self._row_stats = RowStats(sketch.dtype)
-        self._lock = self._make_lock()
+        self._lock = SharedLock()
 
     @property
     def dim(self) -> int:
@@ -102,18 +105,15 @@ class BulkReader(Shared):
                 sketch.take(chunk, norms_sq)
                 continue
             for start in range(0, len(chunk), _ROWS_AT_ONCE):
-                add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._scratch())
+                add_rows_to_covariance(covariance, chunk[start : start + _ROWS_AT_ONCE], self._product_room())
             self._row_stats.add_rows(norms_sq)
         sketch.column_names.remember(rows)
 
-    def _scratch(self) -> Matrix:
+    def _product_room(self) -> Matrix:
         """Memory for a product, kept as long as the reader reads."""
         if self._room is None:
             self._room = np.empty((self.dim, self.dim))
         return self._room
-
-    def _unlocked(self) -> dict[str, Any]:
-        return {**super()._unlocked(), "_room": None}
 
     def forget(self, factor: float) -> None:
         """Multiply the weights of all rows read so far by this factor, as ``Sketch.forget`` does."""
@@ -156,7 +156,7 @@ class BulkReader(Shared):
         """Return the reader that ``dump`` described."""
         saved = scalars["sketch"]
         parts = taken_from("sketch", arrays)
-        bulk = cls(Sketch.of_kind(saved["kind"]).undump(saved["content"], parts))
+        bulk = cls(SKETCHES.of_kind(saved["kind"]).undump(saved["content"], parts))
         bulk._covariance = arrays.get("covariance")
         bulk._row_stats.restore({"nonzero": scalars.get("taken"), **scalars})  # files of 0.7 call it taken
         return bulk

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.base import SKETCHES
 
 Choice = str | Callable[[int], Sketch]
 """The sketch of an estimator, given by name or made by the user."""
@@ -95,7 +96,7 @@ def make_sketch(
             )
         return made
     try:
-        kind: Any = Sketch.of_kind(choice)
+        kind: Any = SKETCHES.of_kind(choice)
     except FileError as error:
         raise InputError(f"sketch must be a name, or a function that makes one from dim: {error}") from None
     offered = {"size": size, "compensation": compensation, "epsilon": epsilon}

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.estimate import Estimate
-from sketchbandit.estimate.named import model_settings
+from sketchbandit.estimate.base import model_settings
 from sketchbandit_service.client.answers import Decision, ServiceError, failure
 
 T = TypeVar("T")

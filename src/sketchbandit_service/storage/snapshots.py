@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, taken_from, under
 from sketchbandit.errors import FileError, SketchBanditError
-from sketchbandit.policy import PerAction, Policy
+from sketchbandit.policy.learner import POLICIES
 from sketchbandit_service.storage.database import Database
 from sketchbandit_service.storage.tables import snapshots as table
 
@@ -250,8 +250,7 @@ def _dump_policy(policy: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def _undump_policy(saved: dict[str, Any], arrays: Arrays) -> Any:
-    family = PerAction if PerAction.has_kind(saved["kind"]) else Policy
-    return family.of_kind(saved["kind"]).undump(saved["scalars"], arrays)
+    return POLICIES.of_kind(saved["kind"]).undump(saved["scalars"], arrays)
 
 
 def _load(contents: files.Contents, name: str) -> Snapshot:

@@ -1,20 +1,75 @@
 """Actions as an exploration rule sees them: the models of all side by side, and one context for all."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import AnyArray, Matrix, Vector
-from sketchbandit.explore import ArmCandidates, Candidates
-from sketchbandit.explore.scores import upper_bound
+from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.explore import ArmCandidates, Candidates, Explore
+from sketchbandit.explore.candidates import upper_bound
 from sketchbandit.kernels import kernels
+from sketchbandit.kernels.backend import Loops
 from sketchbandit.linalg import inner_rows, row_norms_sq
+from sketchbandit.policy.chooser import Choices, Random
+from sketchbandit.policy.policy import Policy
 from sketchbandit.policy.posterior import Posterior
 from sketchbandit.precision import ToBeat
 from sketchbandit.theory import Confidence
+
+Action = str | int
+
+_NAMED = 5  # actions named in a message
+
+
+def read_names(actions: object) -> list[Action]:
+    """Read a list of names, without repetition."""
+    if isinstance(actions, (str, bytes)) or not isinstance(actions, Iterable):
+        raise InputTypeError(f'actions must be a list of names such as ["a", "b"], got {actions!r:.80}')
+    names = [check_action(action) for action in actions]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"action {twice!r} is there twice; name each action once")
+    if not names:
+        raise InputError("there are no actions to choose from: the list is empty")
+    return names
+
+
+def some_of(names: Iterable[Action]) -> str:
+    """A few names, as a part of a message."""
+    listed = list(names)
+    more = f", ... ({len(listed)} in all)" if len(listed) > _NAMED else ""
+    return f"there are {', '.join(map(repr, listed[:_NAMED]))}{more}" if listed else "there are none"
+
+
+def check_action(action: object) -> Action:
+    """Check the name of an action: a string or an integer."""
+    if isinstance(action, str):
+        return str(action)
+    if isinstance(action, (bool, np.bool_)) or not isinstance(action, Integral):
+        raise InputTypeError(f"the name of an action must be a string or an integer, got {action!r:.80}")
+    return int(action)
+
+
+def made_by(factory: object) -> Policy:
+    """The fresh policy that a factory makes."""
+    if isinstance(factory, Policy) or not callable(factory):
+        raise InputTypeError(
+            f"factory is a {type(factory).__name__}; give a function that returns a policy, for instance "
+            "lambda: sketchbandit.adaptive(300)"
+        )
+    made = factory()
+    if not isinstance(made, Policy):
+        raise InputTypeError(f"factory returned a {type(made).__name__}; let it return a sketchbandit.Policy")
+    if made.rounds or made.sketch.count:
+        raise InputError(
+            f"factory returned a policy of {made.rounds} rounds; let it return a fresh one at every call"
+        )
+    return made
 
 
 class Board:
@@ -90,7 +145,7 @@ class Board:
         means, _, _, norm_sq = self._scored(compiled, x, which)
         return means, norm_sq
 
-    def _scored(self, compiled: Any, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
+    def _scored(self, compiled: Loops, x: Vector, which: AnyArray) -> tuple[Vector, Vector, int, float]:
         """Means, optimistic bounds, the index of the largest bound (-1: one is not finite), and |x|²."""
         means, bounds = np.empty(len(which)), np.empty(len(which))
         models = self.thetas, self._images, self._lags, which, self.shifts, self.radii
@@ -198,7 +253,7 @@ class ActionCandidates(Candidates):
         scores: Vector = self.means + self.bonuses() * random.standard_normal(len(self))
         return scores
 
-    def along(self, direction: Any) -> Vector:
+    def along(self, direction: Matrix) -> Vector:
         """Means plus radius·x'v, with one v per model: the rows of ``direction``."""
         moved = [float(self._context.times(v)[0]) for v in direction]
         scores: Vector = self.means + self.radius * np.array(moved)
@@ -219,3 +274,55 @@ class ActionCandidates(Candidates):
     def regression_bound(self, confidence: Confidence) -> float:
         """The sum over all actions, because a reward informs one model only."""
         return sum(self._of(index).regression_bound(confidence) for index in range(len(self)))
+
+
+class Roster(NamedTuple):
+    """Actions to choose from, and their places on the board of all models on offer."""
+
+    names: tuple[Action, ...]
+    which: AnyArray
+    board: Board
+
+
+class ActionChoices(Choices):
+    """One context, and the actions that may be chosen for it.
+
+    ``directions`` are draws that a batch of contexts shares, one for each model.
+    """
+
+    noun = "actions"
+
+    def __init__(self, context: Arms, roster: Roster, rounds: int, directions: Matrix | None = None) -> None:
+        self._context, self._roster, self._rounds, self._directions = context, roster, rounds, directions
+        self._candidates: ActionCandidates | None = None
+
+    def __len__(self) -> int:
+        return len(self._roster.names)
+
+    def candidates(self) -> ActionCandidates:
+        """The actions as a rule sees them. Raises unless all scores are finite."""
+        if self._candidates is None:
+            names, which, board = self._roster
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = ActionCandidates(self._context, board, which, self._rounds, self._directions)
+                most = np.abs(found.means) + found.most_bonuses()
+            if not np.isfinite(most).all():
+                name = names[int(np.flatnonzero(~np.isfinite(most))[0])]
+                raise InputError(f"the score of action {name!r} overflows; rescale contexts or rewards")
+            self._candidates = found
+        return self._candidates
+
+    def best(self, count: int, rule: Explore, random: Random) -> list[int]:
+        """The choice of the rule; that of UCB for a dense context in a few compiled calls."""
+        if count == 1 and self._context.view is not None:
+            own = search(self._context.vector(0), self._roster, rule)
+            if own is not None:
+                return [own]
+        return super().best(count, rule, random)
+
+
+def search(context: AnyArray, roster: Roster, rule: Explore) -> int | None:
+    """The choice of UCB for a dense context, in a few compiled calls; None if that is impossible."""
+    if rule.chooses_by != "bound":
+        return None
+    return roster.board.search(context.astype(np.float64, copy=False), roster.which)
