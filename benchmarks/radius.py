@@ -37,7 +37,7 @@ class WithEverywhere(sb.LinUCB):
     def _log_det(self) -> float:
         if self.sketch.is_dense:
             return self.precision.log_det
-        gram = GrowingGram.of_rows(self.sketch.views(), orthogonal=False)
+        gram = GrowingGram(self.sketch.row_products())
         return gram.log_det(self.dim, self.ridge + self.sketch.error_bound)
 
 

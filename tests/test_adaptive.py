@@ -15,7 +15,7 @@ from scipy import sparse
 
 import sketchbandit as sb
 from sketchbandit.linalg import singular_values_sq
-from sketchbandit.sketch.budgets import Anytime, Budget, Growing, Horizon
+from sketchbandit.sketch.adaptive import Anytime, Budget, Growing, Horizon
 from sketchbandit.testing import SketchLaws, Stream, assert_bracketed, make_rows, snapshot, streams
 from tests.theorems import assert_scfd_theorems
 

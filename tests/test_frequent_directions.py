@@ -1,6 +1,7 @@
 """FrequentDirections for every compensation: the inherited laws, the paper's lemma, the RFD theorems."""
 
 import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from numpy.typing import DTypeLike
 
 import sketchbandit as sb
-from sketchbandit.linalg import fd_bound, singular_values_sq
+from sketchbandit.linalg import fd_bound, normalised, row_norms_sq, rows_times, singular_values_sq
 from sketchbandit.testing import (
     SketchLaws,
     Stream,
@@ -18,6 +19,7 @@ from sketchbandit.testing import (
     snapshot,
     streams,
 )
+from tests.policies import adaptive, saved
 from tests.soak import long_stream
 from tests.theorems import assert_scfd_theorems
 
@@ -53,21 +55,41 @@ class Told(sb.FrequentDirections):
 
     def __init__(self, dim: int, *, size: int = 50, dtype: DTypeLike = np.float64) -> None:
         super().__init__(dim, size=size, dtype=dtype)
-        self._takes_products = self.dtype == np.float64
+        self._store.buffer.share = 0
 
     def take(self, rows: Any, norms_sq: Any) -> sb.Change:
         """Take them one by one."""
-        change = sb.Change()
-        for row, norm_sq in zip(rows, norms_sq.tolist(), strict=True):
-            products = None
-            if self._takes_products:
-                with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-                    products = self.views()[0] @ row
-            change = change.then(self.take_one(row[np.newaxis], norm_sq, products))
-        return change
+        return tell(self, rows, norms_sq)
 
     def _settings(self) -> dict[str, Any]:
         return {"dim": self.dim, "size": self.size, "dtype": self.dtype.name}
+
+
+class ToldAdaptive(sb.AdaptiveSketch):
+    """The same for the adaptive sketch."""
+
+    kind = "test-told-adaptive"
+
+    def __init__(self, dim: int, *, size: int = 10, dtype: DTypeLike = np.float64) -> None:
+        super().__init__(dim, size=size, epsilon=300.0, dtype=dtype)
+        self._store.buffer.share = 0
+
+    def take(self, rows: Any, norms_sq: Any) -> sb.Change:
+        """Take them one by one."""
+        return tell(self, rows, norms_sq)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"dim": self.dim, "size": self._least_size, "dtype": self.dtype.name}
+
+
+def tell(sketch: sb.Sketch, rows: Any, norms_sq: Any) -> sb.Change:
+    """Give rows to a sketch one by one, each with its products unless it holds a matrix."""
+    change = sb.Change()
+    for row, norm_sq in zip(rows, norms_sq.tolist(), strict=True):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            products = None if sketch.is_dense else rows_times(sketch.views()[0], row)
+        change = change.then(sketch.take_one(row[np.newaxis], norm_sq, products))
+    return change
 
 
 class TestTold(SketchLaws):
@@ -76,6 +98,14 @@ class TestTold(SketchLaws):
     def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
         """Frequent Directions that is told them."""
         return Told(dim, size=size, dtype=dtype)
+
+
+class TestToldAdaptive(SketchLaws):
+    """The same for the adaptive sketch, whose buffer changes its length."""
+
+    def make(self, dim: int, size: int, dtype: DTypeLike = np.float64) -> Any:
+        """An adaptive sketch that is told them."""
+        return ToldAdaptive(dim, size=size, dtype=dtype)
 
 
 @given(streams(extreme=False))
@@ -90,7 +120,7 @@ def test_products_that_are_known_change_rounding_only(stream: Stream) -> None:
 
 
 def test_products_that_are_known_are_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only those of the rows that were left by the shrink before."""
+    """Rows in float64 that a shrink has left are orthogonal; in float32 only nearly."""
     multiplied: list[int] = []
 
     def noted(rows: Any) -> Any:
@@ -100,15 +130,19 @@ def test_products_that_are_known_are_not_computed_again(monkeypatch: pytest.Monk
     for module in ("sketchbandit.sketch.row_store", "sketchbandit.linalg.shrink"):
         monkeypatch.setattr(importlib.import_module(module), "gram", noted)
     rows = make_rows("gaussian", 40, 320, 0)
-    for kind, counts in ((sb.FrequentDirections, [20, 20]), (Told, [1, 9])):
+    for kind, dtype, counts in (
+        (sb.FrequentDirections, np.float64, [20, 20]),
+        (Told, np.float64, [1]),
+        (Told, np.float32, [1, 9]),
+    ):
         multiplied.clear()
-        kind(320, size=10).update(rows)
+        kind(320, size=10, dtype=dtype).update(rows)
         assert multiplied == counts
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_other_sketches_take_no_notice_of_products(dtype: DTypeLike) -> None:
-    """Nor do short rows, nor float32: they are as without them."""
+    """Nor do short rows: they are as without them."""
     rows = make_rows("gaussian", 200, 64, 0).astype(dtype)
     for kind in (sb.FrequentDirections, sb.AdaptiveSketch, sb.ExactSketch, sb.DyadicBlockSketch):
         told, plain = kind(64, dtype=dtype), kind(64, dtype=dtype)
@@ -122,14 +156,90 @@ def test_other_sketches_take_no_notice_of_products(dtype: DTypeLike) -> None:
 
 def test_products_take_little_memory() -> None:
     """They are kept only where a row is much longer than the sketch."""
-    for dim, kept in ((320, False), (640, True)):
-        sketch = sb.FrequentDirections(dim, size=20)
-        for row in make_rows("gaussian", 39, dim, 0):
-            with sketch._lock:
-                sketch.take_one(row[np.newaxis], float(row @ row), sketch.views()[0] @ row)
-        rows_alone = 40 * dim * 8
+    for dim, dtype, kept in (
+        (200, np.float64, False),
+        (250, np.float64, True),
+        (450, np.float32, False),
+        (500, np.float32, True),
+    ):
+        sketch = sb.FrequentDirections(dim, size=20, dtype=dtype)
+        rows = make_rows("gaussian", 39, dim, 0).astype(dtype)
+        with sketch._lock:
+            tell(sketch, rows, row_norms_sq(rows))
+        rows_alone = 40 * rows.itemsize * dim
         assert (sketch.nbytes > rows_alone) is kept
-        assert sketch.nbytes <= 17 / 16 * rows_alone
+        assert sketch.nbytes <= 13 / 12 * rows_alone
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("rewards", "forget"),
+    [(sb.Linear(), None), (sb.Linear(), 0.99), (sb.Logistic(), None)],
+    ids=["linear", "forgetting", "weights"],
+)
+@pytest.mark.parametrize("recipe", [sb.cbscfd, sb.adaptive])
+def test_a_policy_tells_its_sketch_the_products(
+    monkeypatch: pytest.MonkeyPatch, recipe: Any, rewards: Any, forget: float | None, dtype: DTypeLike
+) -> None:
+    """A shrink multiplies no rows of the rounds again, and what is learned is the same up to rounding."""
+    dim, count = 900, 60
+    more: dict[str, Any] = (
+        {"epsilon": 8.0, "horizon": count, "scaling": None} if recipe is sb.adaptive else {}
+    )
+    told, many = (
+        recipe(dim, size=8, ridge=1.0, rewards=rewards, forget=forget, dtype=dtype, baseline=False, **more)
+        for _ in range(2)
+    )
+    arms = normalised(make_rows("gaussian", count, dim, 0))
+    gained = np.random.default_rng(1).integers(0, 2, count).astype(float)
+    module, multiplied = importlib.import_module("sketchbandit.linalg.shrink"), 0
+
+    def noted(rows: Any) -> Any:
+        nonlocal multiplied
+        multiplied += 1
+        return rows.astype(float) @ rows.T.astype(float)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "gram", noted)
+        for arm, reward in zip(arms, gained.tolist(), strict=True):
+            told.update(arm, reward)
+    assert multiplied == 0
+    assert told.sketch.error_bound > 0.0
+    many.update(arms, gained)
+    tolerance = 1e-10 if dtype is np.float64 else 1e-5
+    mass = many.sketch.mass
+    assert np.allclose(told.sketch.gram(), many.sketch.gram(), rtol=0.0, atol=tolerance * mass)
+    assert told.sketch.error_bound == pytest.approx(many.sketch.error_bound, rel=tolerance)
+    assert np.allclose(told.theta, many.theta, rtol=tolerance, atol=tolerance * np.abs(many.theta).max())
+
+
+@pytest.mark.cores
+@pytest.mark.usefixtures("backend")
+@pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("forget", [None, 0.99])
+@pytest.mark.parametrize("recipe", [sb.soful, adaptive])
+def test_products_do_not_depend_on_questions_and_loads(
+    tmp_path: Path, recipe: Any, forget: float | None, dtype: DTypeLike
+) -> None:
+    """One policy chooses, one only learns, one is loaded between two shrinks: the same to the bit."""
+    dim, path, saved_products = 700, tmp_path / "policy.safetensors", 0
+    asked, silent = (recipe(dim, size=6, ridge=1.0, beta=0.1, forget=forget, dtype=dtype) for _ in range(2))
+    loaded = asked
+    for t in range(120):
+        arms = normalised(make_rows("gaussian", 4, dim, t)).astype(dtype)
+        chosen = asked.select(arms)
+        for policy in {id(one): one for one in (asked, silent, loaded)}.values():
+            policy.update(arms[chosen], 0.1 * chosen)
+        if t % 13 == 5:
+            saved_products += "products" in asked.sketch.dump()[1]
+            asked.save(path)
+            loaded = sb.load(path)
+    assert asked.sketch.error_bound > 0.0
+    assert saved_products > 1
+    assert saved(asked) == saved(silent) == saved(loaded)
 
 
 @given(streams())

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from sketchbandit import linalg
-from sketchbandit.linalg.panels import column_panels, gram, multiply_in_place, residual_norm_sq
+from sketchbandit.linalg.products import column_panels, gram, multiply_in_place, residual_norm_sq
 from sketchbandit.linalg.shrink import spectrum_of_products
 from sketchbandit.testing import Stream, make_rows, streams
 

@@ -212,6 +212,24 @@ def long_and_low_rank(count: int) -> tuple[Matrix, list[list[Fraction]]]:
     return both, [[Fraction(entry) for entry in row] for row in exact]
 
 
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("decay", [0.3, 0.5, 0.7, 1.0])
+def test_rounding_is_known_where_singular_values_decay(decay: float, told: bool) -> None:
+    """Rows of rank 3 with so few bits that X'X is exact, shrunk hundreds of times; S x told or computed."""
+    random, rank = np.random.default_rng(1), 3
+    turned = np.linalg.qr(random.standard_normal((rank, rank)))[0]
+    mixed = (random.standard_normal((1500, rank)) * decay ** np.arange(rank)) @ turned
+    rows = np.pad(np.rint(mixed * 2.0**18) / 2.0**18, ((0, 0), (0, DIM - rank)))
+    sketch = sb.FrequentDirections(DIM, size=rank + 1)
+    sketch._store.buffer.share = 0
+    for row in rows:
+        with sketch._lock:
+            products = sketch.views()[0] @ row if told else None
+            sketch.take_one(row[np.newaxis], float(row @ row), products)
+    assert sketch.error_bound == 0.0
+    assert np.abs(np.linalg.eigvalsh(rows.T @ rows - sketch.gram())).max() <= sketch.uncounted
+
+
 @pytest.mark.parametrize("name", ["fd", "adaptive", "exact"])
 def test_what_lossless_shrinks_round_is_known(name: str) -> None:
     """Rotating redundant rows away a thousand times loses nothing but digits; ``uncounted`` says how many."""

@@ -17,7 +17,7 @@ import pytest
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
 from sketchbandit.kernels.view import COLUMNS, PLAIN, ROWS
-from sketchbandit.sketch.row_stats import RowStats
+from sketchbandit.sketch.accounts import RowStats
 from tests.policies import EVERY, Matrix, saved, unit
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -10,17 +11,61 @@ from scipy.special import expit
 
 from sketchbandit.arrays import Arrays, Scalars, Vector
 from sketchbandit.errors import InputError
-from sketchbandit.estimate.implicit import implicit_margin
 from sketchbandit.estimate.one_pass import Move, OnePass
 from sketchbandit.linalg import length_of
 from sketchbandit.precision import Precision
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.theory import Confidence, mix_cost
 
+_MOST_STEPS = 2500  # halvings from the largest float to the smallest; about five are usual
+_FARTHEST = 1e250
+_DIGITS = 4e-16
 MOST_LOG_RATE = 30.0
 """The margin from which on rates continue along a tangent. A rate above 1e13 is never intended."""
 _MOST_RATE = math.exp(MOST_LOG_RATE)
 _MOST_MARGIN = 1e250  # keeps the excess times the slope finite
+
+
+def implicit_margin(pull: Callable[[float], tuple[float, float]], *, margin: float, reach: float) -> float:
+    """The solution z of z = margin + reach·pull(z). It is unique, because the pull decreases in z.
+
+    ``pull`` returns the pull and the curvature, by which it decreases.
+
+    z minimises loss(z) + (z - margin)² / (2·reach), where the loss has the slope -pull(z). This is Newton's
+    method between two bounds. Its first iterate is the step of the second-order surrogate (Zhang et al. 2025,
+    eq. of the OMD estimator).
+
+    Examples
+    --------
+    >>> round(implicit_margin(lambda z: (3.0 - z, 1.0), margin=0.0, reach=1.0), 12)
+    1.5
+
+    """
+    slope, curvature = pull(margin)
+    if not slope or not reach > 0.0:
+        return margin
+    far = margin + reach * slope  # z cannot be further, because the pull only decreases on the way
+    far = min(max(far, -_FARTHEST), _FARTHEST)
+    low, high = min(margin, far), max(margin, far)
+    z = margin + reach * slope / (1.0 + reach * curvature)
+    before = abs(reach * slope)
+    for _ in range(_MOST_STEPS):
+        if not low < z < high:
+            z = 0.5 * low + 0.5 * high
+        slope, curvature = pull(z)
+        off = (z - margin) - reach * slope
+        if off > 0.0:
+            high = z
+        elif off < 0.0:
+            low = z
+        else:
+            return z
+        after = z - off / (1.0 + reach * curvature)
+        if abs(after - z) <= _DIGITS * (abs(z) + abs(margin)):
+            return min(max(after, low), high)
+        z = after if abs(off) <= 0.5 * before else 0.5 * low + 0.5 * high  # bisect if Newton is slow
+        before = abs(off)
+    return z
 
 
 class Generalized(OnePass):

@@ -1,7 +1,6 @@
 """Ridge regression: theta = A^-1 b."""
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -296,7 +295,7 @@ class Linear(Estimate):
         vectors = {"b": self.b, "theta": self.kept_theta, "weights": self._weights}
         if self.reward_scale.baseline:
             vectors |= {"sum": self.sum, "image": self.image, "sum_weights": self._sum_weights}
-        arrays: dict[str, Any] = {name: vector for name, vector in vectors.items() if vector is not None}
+        arrays: Arrays = {name: vector for name, vector in vectors.items() if vector is not None}
         return {"is_sparse": self._is_sparse, "level": self.kept_level}, arrays
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:

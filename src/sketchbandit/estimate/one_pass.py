@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -189,8 +189,7 @@ class OnePass(Estimate):
     @classmethod
     def made_for(cls, scalars: Scalars) -> Self:
         """A fresh instance with the same settings."""
-        settings: dict[str, Any] = dict(scalars["settings"])
-        return cls(**settings)
+        return cls(**scalars["settings"])
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
         """Restore what ``dump`` returned."""

@@ -3,7 +3,8 @@
 import math
 import sys
 from bisect import insort
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 from sketchbandit.arrays import Scalars
 
@@ -164,7 +165,7 @@ class RewardScale:
         self._first = sorted(map(float, saved["first"]))
 
     @classmethod
-    def of_moments(cls, moments: Any) -> Self:
+    def of_moments(cls, moments: Sequence[float] | None) -> Self:
         """The scale of a file of 0.14 or before, which has count, mean and squares, and no baseline."""
         made = cls()
         count, mean, squares = (float(value) for value in moments) if moments else (0.0, 0.0, 0.0)

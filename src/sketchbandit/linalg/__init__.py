@@ -4,32 +4,39 @@ from sketchbandit.linalg.covariance import (
     Factor,
     PackedSymmetric,
     add_rows_to_covariance,
-    factor_of_covariance,
-)
-from sketchbandit.linalg.inner import inner, inner_rows, length_of, product, row_norms_sq
-from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
-from sketchbandit.linalg.norms import SCALING_ROUNDING, SUM_ROUNDING, normalised, oriented, running_sums
-from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
-from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
-from sketchbandit.linalg.spectral import (
     covariance_error,
     covariance_of,
+    factor_of_covariance,
     fd_bound,
     gram_spectrum,
     singular_values_sq,
     spectral_error,
     symmetric_root,
 )
-from sketchbandit.linalg.vectors import (
+from sketchbandit.linalg.inverses import InverseAndDeterminant, invert_lower, invert_positive, invert_unscaled
+from sketchbandit.linalg.products import (
+    SCALING_ROUNDING,
+    SUM_ROUNDING,
     AnyVector,
     SparseVector,
     add_multiple,
     as_dense,
     dot,
+    gram_of_parts,
+    inner,
+    inner_rows,
+    length_of,
+    normalised,
+    oriented,
+    product,
+    row_norms_sq,
     rows_times,
+    running_sums,
     same_vector,
     times_rows,
 )
+from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
+from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 
 __all__ = [
     "SCALING_ROUNDING",
@@ -50,6 +57,7 @@ __all__ = [
     "extend_span",
     "factor_of_covariance",
     "fd_bound",
+    "gram_of_parts",
     "gram_spectrum",
     "inner",
     "inner_rows",

@@ -7,15 +7,13 @@ import numpy as np
 from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Dtype, Matrix
-from sketchbandit.linalg.inner import row_norms_sq
-from sketchbandit.linalg.norms import oriented
-from sketchbandit.linalg.panels import gram, multiply_in_place, residual_norm_sq
+from sketchbandit.linalg.products import gram, multiply_in_place, oriented, residual_norm_sq, row_norms_sq
 
 _EPS = float(np.finfo(np.float64).eps)
 _MOST = float(np.finfo(np.float64).max)
-# Of |QQ'|_F: what eigenvectors and products in float64 get wrong. Measured without rounding: up to 6 eps
-# where something is lost; where nothing is, 0.1 eps a shrink, over many of them.
-_LOSSY, _LOSSLESS = 16.0 * _EPS, 0.25 * _EPS
+# Of |QQ'|_F: what eigenvectors and products in float64 get wrong. Measured in more digits: up to 12 eps
+# where something is lost; where nothing is, up to 0.6 eps a shrink, over many of them.
+_LOSSY, _LOSSLESS = 16.0 * _EPS, _EPS
 _CLEARLY = 1e-8  # of the largest: a Cholesky pivot of a Gram matrix is accurate to far less
 _GRAM_IS_ACCURATE = 1e-10  # above this fraction of the largest, an eigenvalue of the Gram matrix has 5 digits
 # The fraction of sigma_1² below which a squared singular value is noise: the singular values of an SVD are

@@ -5,8 +5,7 @@ from numpy.typing import DTypeLike
 from scipy import linalg
 
 from sketchbandit.arrays import AnyArray, Matrix
-from sketchbandit.linalg.inner import length_of, product, row_norms_sq
-from sketchbandit.linalg.panels import gram
+from sketchbandit.linalg.products import gram, length_of, product, row_norms_sq
 
 _CLEARLY_INDEPENDENT = 1e-4  # a Cholesky pivot of a Gram matrix is accurate to about 1e-8
 

@@ -19,7 +19,7 @@ from sketchbandit.linalg import AnyVector
 from sketchbandit.precision import Leverage, Precision, Saved, take_weighted
 from sketchbandit.registry import setting_names
 from sketchbandit.sketch import Change, Sketch
-from sketchbandit.sketch.change import NO_CHANGE
+from sketchbandit.sketch.accounts import NO_CHANGE
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.row_input import RowBatch
 from sketchbandit.theory import Confidence
@@ -462,7 +462,7 @@ class Posterior:
         """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
         inverse = precision.inverse
-        change = precision.sketch.take_one(row, norm_sq)
+        change = precision.sketch.take_one(row, norm_sq, precision.products_of(leverage))
         follows = inverse.follows(change, norm_sq)
         fused = estimate.learn_fused(x, norm_sq, leverage, reward) if follows else None
         if fused is not None:

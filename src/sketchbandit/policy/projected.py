@@ -25,7 +25,7 @@ from sketchbandit.policy.health import Complaints, Health
 from sketchbandit.policy.learner import ArmsLike
 from sketchbandit.policy.policy import LinUCB, Settings
 from sketchbandit.policy.posterior import Posterior
-from sketchbandit.precision.products import project_sparse
+from sketchbandit.precision.lowrank import project_sparse
 from sketchbandit.sketch import ExactSketch, Sketch
 from sketchbandit.sketch.checks import check_count, check_dtype
 from sketchbandit.sketch.row_input import RowBatch, read_rows

@@ -25,7 +25,7 @@ from sketchbandit.policy.health import (
 )
 from sketchbandit.policy.posterior import Posterior, Step
 from sketchbandit.sketch import Sketch
-from sketchbandit.sketch.change import ONE_APPENDED
+from sketchbandit.sketch.accounts import ONE_APPENDED
 
 EVERY = 8
 """One of so many rounds is looked at."""

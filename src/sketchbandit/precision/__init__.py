@@ -3,8 +3,7 @@
 from sketchbandit.precision.dense import DenseInverse
 from sketchbandit.precision.inverse import Inverse, Leverage, LinearState, Step, ToBeat
 from sketchbandit.precision.lowrank import LowRankInverse
-from sketchbandit.precision.precision import Precision, Saved
-from sketchbandit.precision.weighting import take_weighted
+from sketchbandit.precision.precision import Precision, Saved, take_weighted
 
 __all__ = [
     "DenseInverse",

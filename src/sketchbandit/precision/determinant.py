@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 
-from sketchbandit.arrays import Arrays, Matrix, Parts, Scalars, Vector, taken_from, under
-from sketchbandit.linalg import SUM_ROUNDING, AnyVector, row_norms_sq
+from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
+from sketchbandit.linalg import SUM_ROUNDING, AnyVector
 from sketchbandit.precision.dense import DenseInverse
-from sketchbandit.precision.factor import with_room
 from sketchbandit.precision.inverse import Inverse
-from sketchbandit.precision.products import gram_of_parts, project
+from sketchbandit.precision.lowrank import project, with_room
 from sketchbandit.sketch import Change, Sketch
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -50,7 +49,7 @@ class DeterminantBound:
         sketch = self._sketch
         self._gram = self._inverse_at_e = None
         if not sketch.is_dense:
-            self._gram = GrowingGram.of_rows(sketch.views(), orthogonal=orthogonal)
+            self._gram = GrowingGram(sketch.row_products(orthogonal=orthogonal))
         elif sketch.error_bound > sketch.alpha:
             shift = self._ridge + sketch.error_bound
             self._inverse_at_e = DenseInverse.of_covariance(sketch.gram, shift)
@@ -90,13 +89,6 @@ class GrowingGram:
     def __init__(self, products: Matrix) -> None:
         self._array = products
         self.count = len(products)
-
-    @classmethod
-    def of_rows(cls, parts: Parts, *, orthogonal: bool) -> "GrowingGram":
-        """Of these rows; O(r·d) if they are orthogonal."""
-        if orthogonal:
-            return cls(np.diag(np.concatenate([row_norms_sq(part) for part in parts])))
-        return cls(gram_of_parts(parts))
 
     @property
     def matrix(self) -> Matrix:

@@ -7,8 +7,10 @@ import numpy as np
 
 from sketchbandit.arms import Batch, View
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
-from sketchbandit.linalg import AnyVector
+from sketchbandit.linalg import SUM_ROUNDING, AnyVector
 from sketchbandit.sketch import Change
+
+MOST_TRIES = 60  # attempts to factor with a jitter; each doubles it
 
 
 class Leverage(NamedTuple):
@@ -41,6 +43,12 @@ class ToBeat(NamedTuple):
 
 Found = tuple[int, tuple[Vector, Leverage]]
 """The best of many arms: its index; the arm in float64, and its leverage."""
+
+
+def least_jitter(largest: float, shift: float) -> float:
+    """What must be added to the diagonal besides the shift, if rounding of long rows exceeds the shift."""
+    noise = SUM_ROUNDING * largest
+    return noise if noise > shift else 0.0
 
 
 def step_along(vectors: Matrix, along: Vector, image: Vector) -> Matrix | None:

@@ -5,17 +5,153 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Batch, SparseArms, View
+from sketchbandit.arms import Batch, SparseArms, View, sum_runs
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
 from sketchbandit.kernels import CANCELLED, kernels, loops
-from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, inner, product, row_norms_sq
-from sketchbandit.precision.factor import GrowingFactor
-from sketchbandit.precision.inverse import Found, Leverage, LinearState, Step, ToBeat, step_along
-from sketchbandit.precision.products import combine, gram_of_parts, project, project_sparse
+from sketchbandit.linalg import (
+    SUM_ROUNDING,
+    AnyVector,
+    SparseVector,
+    add_multiple,
+    inner,
+    invert_lower,
+    product,
+    rows_times,
+    times_rows,
+)
+from sketchbandit.precision.inverse import (
+    MOST_TRIES,
+    Found,
+    Leverage,
+    LinearState,
+    Step,
+    ToBeat,
+    least_jitter,
+    step_along,
+)
 from sketchbandit.sketch import Change, Sketch
 
 # With r rows a round costs 2·r·d + 2·r² here and about 1.3·d² through a dense inverse.
 _MOST_ROWS = 0.75  # of dim
+
+
+def project(parts: Parts, x: AnyVector) -> Vector:
+    """S x."""
+    if isinstance(x, SparseVector):
+        bounds = np.array([0, len(x.indices)])
+        return _project_entries(parts, x.indices, x.values, bounds)[:, 0]
+    if len(parts) == 1:
+        return rows_times(parts[0], x)
+    return np.concatenate([rows_times(part, x) for part in parts])
+
+
+def project_sparse(parts: Parts, arms: SparseArms) -> Matrix:
+    """S X' for sparse arms, (r, K), reading only the columns where they are not zero."""
+    matrix = arms.matrix
+    values = matrix.data.astype(np.float64, copy=False)
+    return _project_entries(parts, matrix.indices, values, matrix.indptr)
+
+
+def combine(weights: Vector, parts: Parts) -> Vector:
+    """S'w, for the first ``len(weights)`` rows of S."""
+    if len(parts) == 1:
+        return times_rows(weights, parts[0][: len(weights)])
+    total = np.zeros(parts[0].shape[1])
+    taken = 0
+    for part in parts:
+        some = weights[taken : taken + len(part)]
+        total += times_rows(some, part[: len(some)])
+        taken += len(some)
+    return total
+
+
+def _project_entries(parts: Parts, indices: AnyArray, values: Vector, bounds: AnyArray) -> Matrix:
+    """One column per run of entries. It does not depend on the other runs."""
+    return np.concatenate([sum_runs(part.take(indices, axis=1) * values, bounds) for part in parts])
+
+
+class GrowingFactor:
+    """W, lower triangular, with W G W' = I for G = SS' + shift I and rows S that come one by one.
+
+    Then y' G^-1 y = |W y|², and a new row x adds one row to W and changes none: with u = W S x and the
+    pivot p = shift + |x|² - |u|², which is at least the shift, the row is (-u'W, 1) / sqrt(p). This is
+    eq. (fast alg) of the paper for the factor instead of the inverse: O(r²) a row, nothing rewritten, and
+    no way to lose positive definiteness.
+    """
+
+    def __init__(self, shift: float) -> None:
+        self.shift = shift
+        self.jitter = 0.0  # part of the shift, added because rounding of long rows exceeded the rest
+        self.count = 0
+        self.array: Matrix = np.zeros((0, 0))
+
+    @classmethod
+    def of_gram(cls, products: Matrix, shift: float) -> "GrowingFactor":
+        """The factor for SS' = ``products``."""
+        shifted = products.copy()
+        largest = float(products.diagonal().max(initial=0.0))
+        least = least_jitter(largest, shift)
+        shifted[np.diag_indices_from(shifted)] += shift + least
+        lower, more = _cholesky(shifted, largest)
+        factor = cls(shift + least + more)
+        factor.jitter = least + more
+        factor.restore(invert_lower(lower))
+        return factor
+
+    @classmethod
+    def of_orthogonal(cls, norms_sq: Vector, shift: float) -> "GrowingFactor":
+        """The factor for orthogonal rows of these squared norms: G is diagonal."""
+        jitter = least_jitter(float(norms_sq.max(initial=0.0)), shift)
+        factor = cls(shift + jitter)
+        factor.jitter = jitter
+        factor.restore(np.diag(1.0 / np.sqrt(norms_sq + factor.shift)))
+        return factor
+
+    @property
+    def matrix(self) -> Matrix:
+        """W, (count, count)."""
+        return self.array[: self.count, : self.count]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated."""
+        return self.array.nbytes
+
+    def begin_row(self, norm_sq: float, remainder: float) -> float:
+        """Make room for a row x with |x|² and |x|² - |u|²; returns sqrt(p), with which the row is written."""
+        self.array = with_room(self.array, self.count)
+        # A pivot below the rounding of |x|² would be noise.
+        return math.sqrt(self.shift + max(remainder, SUM_ROUNDING * norm_sq))
+
+    def end_row(self) -> None:
+        """Count the row that was written."""
+        self.count += 1
+
+    def restore(self, matrix: Matrix) -> None:
+        """Set W."""
+        self.array, self.count = matrix, len(matrix)
+
+
+def with_room(array: Matrix, count: int) -> Matrix:
+    """A square array with room for one row more than ``count``: the same one, or a larger copy."""
+    if count < len(array):
+        return array
+    grown = np.zeros((count + max(16, count // 8),) * 2)
+    grown[:count, :count] = array
+    return grown
+
+
+def _cholesky(shifted: Matrix, largest: float) -> tuple[Matrix, float]:
+    """A lower factor, and the smallest jitter with which it exists."""
+    jitter = 0.0
+    for _ in range(MOST_TRIES):
+        try:
+            return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64), jitter
+        except np.linalg.LinAlgError:
+            more = max(2.0 * jitter, SUM_ROUNDING * largest)
+            shifted[np.diag_indices_from(shifted)] += more - jitter
+            jitter = more
+    raise np.linalg.LinAlgError("the Gram matrix of the rows is not positive definite, whatever is added")
 
 
 class LowRankInverse:
@@ -31,11 +167,10 @@ class LowRankInverse:
     @classmethod
     def of(cls, sketch: Sketch, shift: float, *, orthogonal: bool) -> "LowRankInverse":
         """The inverse for the rows of a sketch: O(r²·d + r³), or O(r·d) if they are orthogonal."""
-        parts = sketch.views()
+        products = sketch.row_products(orthogonal=orthogonal)
         if orthogonal:
-            norms_sq = np.concatenate([row_norms_sq(part) for part in parts])
-            return cls(sketch, GrowingFactor.of_orthogonal(norms_sq, shift))
-        return cls(sketch, GrowingFactor.of_gram(gram_of_parts(parts), shift))
+            return cls(sketch, GrowingFactor.of_orthogonal(products.diagonal(), shift))
+        return cls(sketch, GrowingFactor.of_gram(products, shift))
 
     @property
     def shift(self) -> float:

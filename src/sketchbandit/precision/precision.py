@@ -1,5 +1,6 @@
 """A^-1 through a sketch, kept up to date with it."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ _DENSE_FROM = 0.37  # of dim
 _FEW = 1 / 500  # of dim: for so few arms a decomposition is faster than a draw of length dim
 _WELL_CONDITIONED = 1e4  # |S|² over the shift: A^-1 b then has 11 digits
 _BEARABLE = 1e8  # the same for one step among many, which needs fewer digits
+_LEAST_SQ = {np.dtype(np.float64): 1e-200, np.dtype(np.float32): 1e-36}
+# of weight·|x|²: products of rows that are shorter underflow
 
 
 class Precision:
@@ -253,12 +256,15 @@ class Precision:
 
     # -- following the sketch -------------------------------------------------------------------------
 
+    def products_of(self, leverage: Leverage) -> Vector | None:
+        """S x for an x with this leverage; None if the inverse is a matrix."""
+        return leverage.image if isinstance(self.inverse, LowRankInverse) else None
+
     def grown(self, x: AnyVector, norm_sq: float, leverage: Leverage, change: Change) -> None:
         """Finish adding x: the inverse includes it already, and the determinant follows."""
         self.last_choice = None
         if self._determinant is not None:
-            products = leverage.image if isinstance(self.inverse, LowRankInverse) else None
-            self._determinant.grow(x, norm_sq, products, change)
+            self._determinant.grow(x, norm_sq, self.products_of(leverage), change)
         self.seen_version = self.sketch.row_stats.version
 
     def nothing_changed(self) -> None:
@@ -308,3 +314,31 @@ def _are_equal(one: AnyVector, other: AnyVector) -> bool:
     if compiled is None or isinstance(one, SparseVector) or isinstance(other, SparseVector):
         return same_vector(one, other)
     return bool(compiled.equal(one, other))
+
+
+def take_weighted(
+    precision: Precision, x: AnyVector, row: AnyArray, norm_sq: float, *, weight: float, leverage: Leverage
+) -> Change:
+    """Add sqrt(weight)·x to sketch and precision. ``row`` is x as the sketch stores it, (1, dim)."""
+    sketch, root, scaled_sq = precision.sketch, math.sqrt(weight), weight * norm_sq
+    if scaled_sq < _LEAST_SQ[row.dtype]:  # so small that a float cannot tell it from a zero row
+        change = sketch.take_one(np.zeros_like(row), 0.0)
+        precision.nothing_changed()
+        return change
+    own = row * row.dtype.type(root)  # as the sketch stores it
+    wide = own[0].astype(np.float64, copy=False)
+    scaled: AnyVector = wide
+    if own.dtype != np.float64:  # rounded once more
+        scaled_sq = norm_sq_of(wide)
+        leverage = precision.inverse.leverage(wide, scaled_sq)
+    else:
+        leverage = leverage.times(root)
+        if isinstance(x, SparseVector):
+            scaled = SparseVector(x.indices, root * x.values)
+    change = sketch.take_one(own, scaled_sq, precision.products_of(leverage))
+    if precision.inverse.follows(change, scaled_sq):
+        precision.inverse.append(scaled, scaled_sq, leverage)
+        precision.grown(scaled, scaled_sq, leverage, change)
+    else:
+        precision.rebuild(orthogonal=change.orthogonal)
+    return change

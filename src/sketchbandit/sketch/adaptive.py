@@ -1,24 +1,152 @@
 """The adaptive sketch: Frequent Directions with the smallest size that an error budget allows."""
 
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.errors import InputError
 from sketchbandit.linalg import SUM_ROUNDING, Shrinkage, factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.budgets import budget_for
-from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.sketch.accounts import ADDED, NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sketch.error_account import ErrorAccount
 from sketchbandit.sketch.frequent_directions import gram_up_to
-from sketchbandit.sketch.row_store import HybridStore
-from sketchbandit.thread_safety import needs_the_lock
+from sketchbandit.sketch.row_store import BufferedSketch
 
+_FIRST_ROWS = 2000.0
+_FIRST_SHARE = 0.6
+# Where the two pieces of Anytime meet: 1 - 1 / (_JOIN + 0) = _FIRST_SHARE.
+_JOIN = 1.0 / (1.0 - _FIRST_SHARE)
 _LOOK_AFTER = 0.5  # weight left of a matrix when it is checked again whether rows would be enough
 
 
-class AdaptiveSketch(Sketch):
+def order_of_error(regret_order: float, compensation: float) -> float:
+    """The p for which an error of O(t^p) leaves a regret of Õ(t^regret_order).
+
+    (2·order - 1)/3 without compensation (the paper's remark on choosing parameters), 2·order - 1 with one,
+    whose bound has e^(1/2) in it instead of e^(3/2).
+
+    Examples
+    --------
+    >>> order_of_error(0.75, compensation=1.0)
+    0.5
+
+    """
+    exponent = 2.0 * regret_order - 1.0
+    return exponent if compensation else exponent / 3.0
+
+
+class Budget(Protocol):
+    """An increasing function of the number of rows seen."""
+
+    def __call__(self, rows: int) -> float:
+        """The largest error bound allowed after so many rows."""
+
+    @property
+    def limit(self) -> float:
+        """What the budget never exceeds; inf if it grows for ever."""
+
+    @property
+    def order(self) -> float:
+        """The p of its growth t^p; 0 if it is bounded."""
+
+
+@dataclass(frozen=True)
+class Horizon:
+    """epsilon·t/T: a constant rate up to T rows, and nothing more after that.
+
+    Examples
+    --------
+    >>> budget = Horizon(4.0, horizon=1000)
+    >>> budget(250), budget(1000), budget(5000)
+    (1.0, 4.0, 4.0)
+
+    """
+
+    epsilon: float
+    horizon: int
+    order = 0.0
+
+    def __call__(self, rows: int) -> float:
+        """Linear up to the horizon."""
+        return self.epsilon * min(1.0, rows / self.horizon)
+
+    @property
+    def limit(self) -> float:
+        """epsilon."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Anytime:
+    """Below epsilon for ever: 3/5 of it at a constant rate over n = 2000 rows, the rest more and more slowly.
+
+        epsilon · 3t / 5n                        t <= n,
+        epsilon · (1 - 1 / (2.5 + log2(t/n)))    t > n.
+
+    Any budget that is bounded must slow down: its rate at t, times t, has a finite integral over log t.
+    That of this one falls like 1/log² t.
+
+    Examples
+    --------
+    >>> budget = Anytime(10.0)
+    >>> budget(1000), budget(2000), round(budget(32_000), 3), budget(10**30) < 10.0
+    (3.0, 6.0, 8.462, True)
+
+    """
+
+    epsilon: float
+    order = 0.0
+
+    def __call__(self, rows: int) -> float:
+        """The budget: linear, then concave."""
+        if rows <= _FIRST_ROWS:
+            return self.epsilon * (_FIRST_SHARE * rows / _FIRST_ROWS)
+        return self.epsilon * (1.0 - 1.0 / (_JOIN + math.log2(rows / _FIRST_ROWS)))
+
+    @property
+    def limit(self) -> float:
+        """epsilon."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Growing:
+    """epsilon·t^p, for a regret of a given order at every t.
+
+    Examples
+    --------
+    >>> budget = Growing(2.0, order=0.5)
+    >>> budget(100), budget.limit
+    (20.0, inf)
+
+    """
+
+    epsilon: float
+    order: float
+
+    def __call__(self, rows: int) -> float:
+        """epsilon times a power of the number of rows; 0 before the first row."""
+        return self.epsilon * float(rows) ** self.order if rows else 0.0
+
+    @property
+    def limit(self) -> float:
+        """inf, unless the order is 0."""
+        return math.inf if self.order else self.epsilon
+
+
+def budget_for(epsilon: float, horizon: int | None, order: float | None, compensation: float) -> Budget:
+    """The budget of an adaptive sketch with these settings."""
+    if horizon is not None:
+        return Horizon(epsilon, horizon)
+    if order is not None:
+        return Growing(epsilon, order_of_error(order, compensation))
+    return Anytime(epsilon)
+
+
+class AdaptiveSketch(BufferedSketch):
     """Frequent Directions that keeps only as many rows as its error budget needs.
 
     When the buffer is full, the size becomes the *smallest* l with
@@ -74,6 +202,7 @@ class AdaptiveSketch(Sketch):
     """
 
     kind = "adaptive"
+    _takes_products = True
 
     def __init__(
         self,
@@ -86,11 +215,10 @@ class AdaptiveSketch(Sketch):
         order: float | None = None,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        super().__init__(dim, dtype)
+        super().__init__(dim, dtype, compensation)
         self._epsilon = check_real("epsilon", epsilon, above=0.0)
         self._horizon = None if horizon is None else check_count("horizon", horizon, at_least=1)
         self._least_size = check_count("size", size, at_least=2)
-        self._account = ErrorAccount(compensation)
         self._order = None if order is None else check_real("order", order, at_least=0.5, below=1.0)
         if self._horizon is not None and self._order is not None:
             raise InputError(
@@ -98,7 +226,6 @@ class AdaptiveSketch(Sketch):
             )
         self._schedule = budget_for(self._epsilon, self._horizon, self._order, compensation)
         self._size = self._least_size
-        self._store = HybridStore(self.dim, self.dtype)
         self._store.buffer.limit = self._wanted_limit
         self._merged_budget = 0.0
         self._left = 1.0  # weight left of a matrix since it was last checked
@@ -122,26 +249,6 @@ class AdaptiveSketch(Sketch):
     def compensation(self) -> float:
         """The share of the error bound that alpha gives back."""
         return self._account.compensation
-
-    @property
-    def alpha(self) -> float:
-        """compensation · e: X'X is estimated by S'S + alpha I."""
-        return self._account.alpha
-
-    @property
-    def error_bound(self) -> float:
-        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
-        return self._account.error
-
-    @property
-    def rounding(self) -> float:
-        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
-        return self._account.rounding
-
-    @property
-    def uncounted(self) -> float:
-        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
-        return super().uncounted + self._account.lossy + self._account.drift
 
     @property
     def budget(self) -> float:
@@ -169,41 +276,9 @@ class AdaptiveSketch(Sketch):
         return min(self._least_size - 1, self.dim)
 
     @property
-    def plain_room(self) -> int:
-        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
-        return self._store.plain_room
-
-    @property
     def gram_up_to_dim(self) -> int:
         """As for Frequent Directions of the smallest size."""
         return gram_up_to(self._least_size)
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether S'S is held as a matrix rather than as rows."""
-        return self._store.is_dense
-
-    @property
-    def rows(self) -> AnyArray:
-        """S, shape (r, dim): a read-only copy. It takes O(dim³) if the sketch is dense.
-
-        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
-        """
-        return read_only(self._store.rows.copy())
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """The buffer itself, unless the sketch is dense."""
-        return (self._store.rows,)
-
-    def gram(self) -> Matrix:
-        """S'S."""
-        return self._store.gram()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows, or of the covariance and its pending rows."""
-        return self._store.nbytes
 
     # -- the budgeted shrink ------------------------------------------------------------------------
 
@@ -228,13 +303,6 @@ class AdaptiveSketch(Sketch):
         budget = self.budget
         return max(0.0, budget - self._account.error - SUM_ROUNDING * budget)
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        del norm_sq
-        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
-
-    def _ingest(self, rows: AnyArray) -> Change:
-        return self._store.buffer.fill(rows, self._make_room)
-
     def _make_room(self) -> Change:
         store = self._store
         if store.is_dense:
@@ -249,17 +317,18 @@ class AdaptiveSketch(Sketch):
 
     def _shrink(self) -> Change:
         buffer, most, worth = self._store.buffer, self._spendable, self._rows_worth_keeping
-        done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
+        products = buffer.known_products
+        done = shrink(buffer.writable(), self._least_size, most=most, worth=worth, products=products)
         if not done.rotated and done.stored > most:  # the budget has no room for float32 rounding
             buffer.widen()
-            done = shrink(buffer.writable(), self._least_size, most=most, worth=worth)
+            done = shrink(buffer.writable(), self._least_size, most=most, worth=worth, products=products)
         self._size = max(self._least_size, done.kept + 1)
         if not done.rotated:
             return NO_CHANGE
-        buffer.truncate(done.kept)
         # float32 rows are orthogonal only up to their own precision.
-        lossless = self._account.charge(done, most)
-        return Change(0, True, lossless=lossless, orthogonal=buffer.is_float64)
+        orthogonal = buffer.is_float64
+        buffer.truncate(done.kept, orthogonal=orthogonal)
+        return Change(0, True, lossless=self._account.charge(done, most), orthogonal=orthogonal)
 
     def _compress(self) -> Change:
         """Shrink now as far as the budget allows, and free the memory of the buffer."""
@@ -268,7 +337,7 @@ class AdaptiveSketch(Sketch):
             store.trim()
             return ADDED
         change = self._shrink() if len(store.buffer) >= self._least_size else NO_CHANGE
-        store.buffer.limit = max(self._wanted_limit, len(store.buffer) + 1)
+        store.buffer.resize(max(self._wanted_limit, len(store.buffer) + 1))
         store.trim()
         return change
 
@@ -322,7 +391,7 @@ class AdaptiveSketch(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "AdaptiveSketch") -> None:
+    def _absorb(self, other: Self) -> None:
         now, theirs = self.row_stats.nonzero, other.row_stats.nonzero
         together = self._schedule(now - theirs) + self._merged_budget + other.budget
         self._merged_budget = max(0.0, together - self._schedule(now))

@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.array_api import is_foreign
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector
+from sketchbandit.array_api import Array, is_foreign
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Scalars, Vector
 from sketchbandit.errors import InputTypeError, MergeError, MergeKindError
 from sketchbandit.html_repr import Facts, amount, certificate
-from sketchbandit.linalg import SUM_ROUNDING, covariance_of
+from sketchbandit.linalg import SUM_ROUNDING, covariance_of, gram_of_parts, row_norms_sq
 from sketchbandit.registry import Registry, setting_names
 from sketchbandit.serialization import Stored
-from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
 from sketchbandit.sketch.checks import check_count, check_dtype, check_real
 from sketchbandit.sketch.row_input import ColumnNames, Name, device_rows, read_rows
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import both_locks, holds_the_lock, needs_the_lock
 
 SKETCHES: Registry["Sketch"] = Registry("sketch")
@@ -72,7 +71,7 @@ class Sketch(Stored):
     # -- what can be done with it -------------------------------------------------------------------
 
     @holds_the_lock
-    def update(self, rows: Any) -> Change:
+    def update(self, rows: object) -> Change:
         """Add one row or many rows.
 
         Many rows at once give the same sketch as one by one, but faster.
@@ -179,15 +178,15 @@ class Sketch(Stored):
         (2, 5.0)
 
         """
-        self._check_same_kind(other)
-        if other is self:
-            other = copy.deepcopy(self)
-        with both_locks(self, other):
-            self._check_mergeable(other)
-            self.row_stats.check(other.row_stats.mass)
-            self.column_names = self.column_names.merged(other.column_names)
-            self.row_stats.add(other.row_stats)
-            self._absorb(other)
+        mine = self._check_same_kind(other)
+        if mine is self:
+            mine = copy.deepcopy(self)
+        with both_locks(self, mine):
+            self._check_mergeable(mine)
+            self.row_stats.check(mine.row_stats.mass)
+            self.column_names = self.column_names.merged(mine.column_names)
+            self.row_stats.add(mine.row_stats)
+            self._absorb(mine)
         return Change(rebuilt=True)  # alpha may have changed even if rows were only appended
 
     # -- what it holds, certifies and promises ------------------------------------------------------
@@ -198,7 +197,7 @@ class Sketch(Stored):
         return self._dim
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> Dtype:
         """The dtype in which rows are stored."""
         return self._dtype
 
@@ -246,6 +245,14 @@ class Sketch(Stored):
     def views(self) -> Parts:
         """``parts`` without a copy. Only for callers that hold the lock, and valid until the next update."""
         return (self.rows,)
+
+    @needs_the_lock
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', a new array. If the rows are known to be ``orthogonal``, only their lengths are computed."""
+        parts = self.views()
+        if orthogonal:
+            return np.diag(np.concatenate([row_norms_sq(part) for part in parts]))
+        return gram_of_parts(parts)
 
     @property
     def is_dense(self) -> bool:
@@ -370,7 +377,7 @@ class Sketch(Stored):
         row_stats.nonzero += 1
         if products is None or not self._takes_products:
             return self._ingest_one(row, norm_sq)
-        return self._ingest_with_products(row, products)
+        return self._ingest_with_products(row, norm_sq, products)
 
     @needs_the_lock
     def take(self, rows: AnyArray, norms_sq: Vector) -> Change:
@@ -397,7 +404,7 @@ class Sketch(Stored):
 
     # -- hooks for subclasses -----------------------------------------------------------------------
 
-    def _update_foreign(self, rows: Any) -> Change:
+    def _update_foreign(self, rows: Array) -> Change:
         """Do ``update`` for an array of another library. The lock is not held yet."""
         library, rows = device_rows(rows, self._dim)
         return self.update(library.to_host(rows))
@@ -411,7 +418,7 @@ class Sketch(Stored):
         del norm_sq
         return self._checked(self._ingest(row))
 
-    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
         """Do ``_ingest_one`` for a row x with known S x, if ``_takes_products``."""
         raise NotImplementedError(f"{type(self).__name__} takes products, so it needs _ingest_with_products")
 
@@ -420,7 +427,7 @@ class Sketch(Stored):
         """The number of rows that ``_ingest`` may get at once. Small if it reads the row_stats in between."""
         return sys.maxsize
 
-    def _checked(self, change: Any, by: str = "_ingest") -> Change:
+    def _checked(self, change: object, by: str = "_ingest") -> Change:
         if not isinstance(change, Change):
             raise InputTypeError(
                 f"{type(self).__name__}.{by} must return a sketchbandit.Change, got {change!r}; "
@@ -452,7 +459,7 @@ class Sketch(Stored):
         return NO_CHANGE
 
     @abstractmethod
-    def _absorb(self, other: Any) -> None:
+    def _absorb(self, other: Self) -> None:
         """Add another sketch of the same class and settings. The row_stats includes it already."""
 
     @abstractmethod
@@ -470,11 +477,12 @@ class Sketch(Stored):
         """
         raise NotImplementedError(f"{type(self).__name__} collects rows in X'X, so it needs _add_gram")
 
-    def _check_same_kind(self, other: Any) -> None:
-        if type(other) is not type(self):
+    def _check_same_kind(self, other: object) -> Self:
+        if not isinstance(other, type(self)) or type(other) is not type(self):
             raise MergeKindError(f"cannot merge {type(other).__name__} into {type(self).__name__}")
+        return other
 
-    def _check_mergeable(self, other: Any) -> None:
+    def _check_mergeable(self, other: Self) -> None:
         mine, theirs = self._settings(), other._settings()
         differing = [n for n in mine if mine[n] != theirs[n] and n not in self._differs_between_parts]
         if differing:

@@ -4,17 +4,16 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Scalars
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.linalg import extend_span, row_space
+from sketchbandit.sketch.accounts import Change, RowStats
 from sketchbandit.sketch.base import SKETCHES, Sketch
-from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.frequent_directions import FrequentDirections
-from sketchbandit.sketch.row_stats import RowStats
 
 BaseFactory = Callable[[int, int], Sketch] | type[Sketch]
 """A function ``(dim, size) -> sketch`` with error bound <= mass / size, or the class of such a sketch."""
@@ -230,7 +229,7 @@ class Bases:
     """
 
     def __init__(
-        self, base: BaseFactory | None, dim: int, dtype: np.dtype[Any], compensation: float, sizes: list[int]
+        self, base: BaseFactory | None, dim: int, dtype: Dtype, compensation: float, sizes: list[int]
     ) -> None:
         if base is not None and compensation:
             raise InputError(
@@ -250,7 +249,7 @@ class Bases:
         return FrequentDirections(self._dim, size=size, compensation=self._compensation, dtype=self._dtype)
 
 
-def make_base(base: BaseFactory, dim: int, size: int, dtype: np.dtype[Any]) -> Sketch:
+def make_base(base: BaseFactory, dim: int, size: int, dtype: Dtype) -> Sketch:
     """The sketch that ``base`` makes. Raises unless it can be a block of this size."""
     if not callable(base):
         raise InputTypeError(f"base must be a factory (dim, size) -> sketch, got {base!r}")

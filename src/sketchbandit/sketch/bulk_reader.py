@@ -4,18 +4,18 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.array_api import Library, is_foreign
-from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector, taken_from, under
+from sketchbandit.array_api import Array, Library, is_foreign
+from sketchbandit.arrays import Arrays, Matrix, Rows, Scalars, Vector, taken_from, under
 from sketchbandit.linalg import add_rows_to_covariance, inner, row_norms_sq
+from sketchbandit.sketch.accounts import RowStats
 from sketchbandit.sketch.base import SKETCHES, Sketch
 from sketchbandit.sketch.device_gram import device_norms_sq, pieces
 from sketchbandit.sketch.row_input import RowBatch, device_rows, read_rows, row_source
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import SharedLock, both_locks, holds_the_lock, thread_safe
 
 _ROWS_AT_ONCE = 4096  # rows in one product, so that adding up the products costs little
@@ -89,7 +89,7 @@ class BulkReader:
         """Raise if rows of this mass would overflow."""
         self._sketch.row_stats.check(self._row_stats.mass + mass)
 
-    def update(self, rows: Any) -> None:
+    def update(self, rows: object) -> None:
         """Add rows (n, dim): dense, sparse or on a device.
 
         If a row cannot be used, this raises, and nothing has changed.
@@ -162,7 +162,7 @@ class BulkReader:
         return bulk
 
 
-def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
+def dense_chunks(X: Rows, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
     """Rows of X, dense float64, one chunk at a time, with the matching entries of ``others``."""
     step = max(1, _CHUNK_ELEMENTS // X.shape[1])
     for start in range(0, X.shape[0], step):
@@ -171,7 +171,7 @@ def dense_chunks(X: Any, *others: Vector) -> Iterator[tuple[Matrix, ...]]:
         yield rows.astype(np.float64, copy=False), *(other[start : start + step] for other in others)
 
 
-def mass_of(X: Any) -> float:
+def mass_of(X: Rows) -> float:
     """The sum of all squares, without a copy; inf if it overflows."""
     with np.errstate(over="ignore"):
         if sparse.issparse(X):
@@ -179,7 +179,7 @@ def mass_of(X: Any) -> float:
         return float(sum(row_norms_sq(rows).sum() for (rows,) in dense_chunks(X)))
 
 
-def most_scatter(X: Any, mean: Vector) -> float:
+def most_scatter(X: Rows, mean: Vector) -> float:
     """An upper bound on what the rows of X add to a scatter centred at ``mean``."""
     return 2.0 * (mass_of(X) + float(X.shape[0]) * inner(mean, mean))
 
@@ -233,7 +233,7 @@ class Centring:
         centred[0] = self.move(mean, len(rows))
         return centred
 
-    def centred_on_device(self, library: Library, rows: Any) -> Any:
+    def centred_on_device(self, library: Library, rows: Array) -> Array:
         """The same for float64 rows of another library, on their device."""
         mean = library.xp.mean(rows, axis=0)
         first = rows[0, :] - mean
@@ -287,7 +287,7 @@ class CentredReader:
         """The mean of all rows read."""
         return self._centring.mean
 
-    def update(self, rows: Any) -> None:
+    def update(self, rows: object) -> None:
         """Add rows (n, dim): dense, sparse or on a device.
 
         If a row cannot be used, this raises, and nothing has changed.
@@ -301,7 +301,7 @@ class CentredReader:
             with self._centring.unless_it_fails():
                 self._bulk.update(self._centring.centred(piece))
 
-    def _update_on_device(self, rows: Any) -> None:
+    def _update_on_device(self, rows: Array) -> None:
         library, rows = device_rows(rows, len(self.mean))
         norms_sq = device_norms_sq(library, rows)
         if library.widest != library.xp.float64 or not np.isfinite(norms_sq).all():

@@ -2,15 +2,15 @@
 
 import math
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from sketchbandit.arrays import Dtype
 from sketchbandit.errors import InputError, InputTypeError
 
 
-def check_count(name: str, value: Any, *, at_least: int) -> int:
+def check_count(name: str, value: object, *, at_least: int) -> int:
     """``value`` as an int. Raises for floats, bools and values below ``at_least``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise InputTypeError(f"{name} must be an integer, got {value!r} of type {type(value).__name__}")
@@ -21,7 +21,7 @@ def check_count(name: str, value: Any, *, at_least: int) -> int:
 
 def check_real(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float = -math.inf,
     at_least: float = -math.inf,
@@ -42,7 +42,7 @@ def check_real(
     return number
 
 
-def check_compensation(value: Any) -> float:
+def check_compensation(value: object) -> float:
     """``value`` if it is one of the three compensations with a name and a theorem."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InputTypeError(
@@ -53,7 +53,7 @@ def check_compensation(value: Any) -> float:
     return float(value)
 
 
-def check_dtype(value: DTypeLike) -> np.dtype[Any]:
+def check_dtype(value: DTypeLike) -> Dtype:
     """float64 or float32 as a numpy dtype."""
     try:
         dtype = np.dtype(value)

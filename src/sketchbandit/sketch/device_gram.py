@@ -3,17 +3,16 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.array_api import Library, dtype_name
-from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.array_api import Array, DType, Library, dtype_name
+from sketchbandit.arrays import AnyArray, Dtype, Matrix, Vector
 from sketchbandit.linalg import oriented, row_norms_sq
+from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
 from sketchbandit.sketch.base import Sketch
-from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.row_input import device_rows, read_rows
-from sketchbandit.sketch.row_stats import RowStats
 from sketchbandit.thread_safety import SharedLock
 
 _MOST_DIM = 16384  # 2 GiB of float64
@@ -27,13 +26,13 @@ _MOST_SHORT_MASS = 2.0**120  # limit for the mass of rows with float32 products
 _COARSE_SUMS = 4.0  # times the unit: hardware that rounds factors does not round sums to nearest
 
 
-def pieces(rows: Any, most: int) -> list[Any]:
+def pieces(rows: Array, most: int) -> list[Array]:
     """The rows in pieces of at most ``most``."""
     count = rows.shape[0]
     return [rows] if count <= most else [rows[at : at + most, :] for at in range(0, count, most)]
 
 
-def device_norms_sq(library: Library, rows: Any) -> Vector:
+def device_norms_sq(library: Library, rows: Array) -> Vector:
     """The squared norms of the rows, as a numpy vector. They are not finite if a row is not."""
     norms_sq = []
     for piece in pieces(rows, max(1, _ELEMENTS // rows.shape[1])):
@@ -51,13 +50,13 @@ class DeviceGram:
     direction, whatever the order of its sums. A sum of products is off by u times the mass so far.
     """
 
-    def __init__(self, library: Library, dim: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, library: Library, dim: int, dtype: Dtype) -> None:
         self.library = library
         self.row_stats = RowStats(dtype)
         self.rounding = 0.0
         self._dim = dim
-        self._gram: Any = None
-        self._waiting: list[Any] = []
+        self._gram: Array | None = None
+        self._waiting: list[Array] = []
         self._masses: list[Vector] = []
         self._sums = 0
         self._mass = 0.0  # of the rows in the gram matrix
@@ -67,7 +66,7 @@ class DeviceGram:
         """Whether rows of this library and device can be added."""
         return library.name == self.library.name and str(library.device) == str(self.library.device)
 
-    def has_room(self, rows: Any, mass: float) -> bool:
+    def has_room(self, rows: Array, mass: float) -> bool:
         """Whether the rows can be added without overflow."""
         widest, double = self.library.widest, self.library.xp.float64
         narrow = widest != double or self._product_dtype(rows) != double
@@ -78,7 +77,7 @@ class DeviceGram:
         """Whether float32 has summed up enough."""
         return self.library.widest != self.library.xp.float64 and self._sums >= _MOST_SUMS
 
-    def add(self, rows: Any, norms_sq: Vector) -> None:
+    def add(self, rows: Array, norms_sq: Vector) -> None:
         """Add finite rows (n, dim) with these squared norms: all of them, or none if memory runs out."""
         before = {**vars(self), "_waiting": [*self._waiting], "_masses": [*self._masses]}
         try:
@@ -88,7 +87,7 @@ class DeviceGram:
             raise
         self.row_stats.add_rows(norms_sq)
 
-    def _add(self, rows: Any, norms_sq: Vector) -> None:
+    def _add(self, rows: Array, norms_sq: Vector) -> None:
         library, xp = self.library, self.library.xp
         dtype = self._product_dtype(rows)
         if self._waiting and self._waiting[0].dtype != dtype:
@@ -103,7 +102,7 @@ class DeviceGram:
             for at, piece in enumerate(pieces(rows, most)):
                 self._multiply(library.cast(piece, dtype), norms_sq[at * most : (at + 1) * most])
 
-    def _product_dtype(self, rows: Any) -> Any:
+    def _product_dtype(self, rows: Array) -> DType:
         library, xp = self.library, self.library.xp
         in_double = dtype_name(rows) == "float64" or library.doubles_are_fast
         return xp.float64 if in_double else xp.float32
@@ -113,7 +112,7 @@ class DeviceGram:
             self._multiply(self.library.xp.concat(self._waiting, axis=0), np.concatenate(self._masses))
             self._waiting, self._masses = [], []
 
-    def _multiply(self, rows: Any, norms_sq: Vector) -> None:
+    def _multiply(self, rows: Array, norms_sq: Vector) -> None:
         library, name = self.library, dtype_name(rows)
         product = library.cast(library.product(rows.T, rows), library.widest)
         self._gram = product if self._gram is None else self._gram + product
@@ -126,9 +125,10 @@ class DeviceGram:
         self.rounding += 1.001 * _UNIT[dtype_name(product)] * self._mass
 
     @property
-    def gram(self) -> Any:
+    def gram(self) -> Array:
         """X'X on the device, including the rows that wait."""
         self._multiply_waiting()
+        assert self._gram is not None  # noqa: S101  (for the type checker: there are rows)
         return self._gram
 
     def drop_first(self) -> None:
@@ -152,7 +152,7 @@ class DeviceRows:
     def __init__(self) -> None:
         self._summed: DeviceGram | None = None
 
-    def update(self, sketch: Sketch, rows: Any, add: Callable[[DeviceGram], None]) -> Change:
+    def update(self, sketch: Sketch, rows: Array, add: Callable[[DeviceGram], None]) -> Change:
         """Do ``sketch.update``. ``add`` puts X'X and its row_stats into the sketch: all or nothing."""
         library, rows = device_rows(rows, sketch.dim)
         if not rows.shape[0]:
@@ -177,7 +177,7 @@ class DeviceRows:
             lock.release()
         return Change(rebuilt=True) if fits else sketch.update(library.to_host(rows))
 
-    def _sum_up(self, sketch: Sketch, library: Library, rows: Any, norms_sq: Vector) -> tuple[bool, bool]:
+    def _sum_up(self, sketch: Sketch, library: Library, rows: Array, norms_sq: Vector) -> tuple[bool, bool]:
         """Add rows to those that were summed up. Return whether they fit into float32, and are the first."""
         mass, summed = float(norms_sq.sum()), self._summed
         sketch.row_stats.check(mass + (summed.row_stats.mass if summed else 0.0))
@@ -216,7 +216,7 @@ class Cut(NamedTuple):
     rounding: float
 
 
-def truncated_eigh(library: Library, gram: Any, rows: AnyArray, size: int, head: int) -> Cut:
+def truncated_eigh(library: Library, gram: Array, rows: AnyArray, size: int, head: int) -> Cut:
     """At most size - 1 rows for C = gram + rows'rows: its spectrum minus the size-th eigenvalue, as in FD.
 
     The first ``head`` eigenvalues stay as they are. The eigenvectors are computed on the device of the
@@ -262,6 +262,6 @@ def _exponent(largest: float) -> int:
     return int(np.clip(np.frexp(largest)[1] // 2, -500, 500))
 
 
-def _norm(library: Library, matrix: Any) -> float:
+def _norm(library: Library, matrix: Array) -> float:
     """|matrix|_F."""
     return float(np.sqrt(float(library.xp.sum(matrix * matrix))))

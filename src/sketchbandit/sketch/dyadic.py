@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Parts, Scalars, Vector, taken_from, under
 from sketchbandit.errors import FileError
 from sketchbandit.linalg import covariance_of, row_norms_sq, running_sums, storing_error
+from sketchbandit.sketch.accounts import NO_CHANGE, Change
 from sketchbandit.sketch.base import Sketch, read_only
 from sketchbandit.sketch.blocks import BaseFactory, Bases, Block, Losses, WorkingBlock
-from sketchbandit.sketch.change import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
 from sketchbandit.sketch.exact import ExactSketch
 from sketchbandit.thread_safety import needs_the_lock
@@ -333,7 +333,7 @@ class DyadicBlockSketch(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "DyadicBlockSketch") -> None:
+    def _absorb(self, other: Self) -> None:
         self._merged = self._merged.plus(Losses.of(other))
         theirs = other._active
         if theirs.never_loses and theirs.row_stats.count:

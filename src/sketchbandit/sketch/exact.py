@@ -1,22 +1,21 @@
 """The exact sketch, which loses nothing."""
 
 import sys
+from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars
-from sketchbandit.linalg import SCALING_ROUNDING, are_independent, shrink
-from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import ADDED, NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.arrays import Arrays, Matrix, Scalars
+from sketchbandit.linalg import are_independent, shrink
+from sketchbandit.sketch.accounts import ADDED, NO_CHANGE, Change
 from sketchbandit.sketch.frequent_directions import MOST_IN_GRAM
-from sketchbandit.sketch.row_store import HybridStore
-from sketchbandit.thread_safety import needs_the_lock
+from sketchbandit.sketch.row_store import BufferedSketch
 
 _FIRST_LIMIT = 32  # rows before the first search for redundancy
 
 
-class ExactSketch(Sketch):
+class ExactSketch(BufferedSketch):
     """Keeps X'X exactly. It is used for OFUL, as the last block of ``DyadicBlockSketch``, and as an oracle.
 
     It holds rows without redundancy, which takes O(dim · k) memory for a stream of rank k. Once they fill
@@ -45,10 +44,8 @@ class ExactSketch(Sketch):
     kind = "exact"
 
     def __init__(self, dim: int, *, dtype: DTypeLike = np.float64) -> None:
-        super().__init__(dim, dtype)
-        self._store = HybridStore(self.dim, np.dtype(np.float64))
+        super().__init__(dim, dtype, stored=np.float64)
         self._store.buffer.limit = min(_FIRST_LIMIT, self._store.most_rows)
-        self._drift = 0.0  # float64 rounding of the searches for redundancy
 
     @classmethod
     def beside(cls, others: int, dim: int, dtype: DTypeLike) -> "ExactSketch":
@@ -65,21 +62,6 @@ class ExactSketch(Sketch):
     def size(self) -> int:
         """The rank it can hold, which is dim."""
         return self.dim
-
-    @property
-    def uncounted(self) -> float:
-        """A bound on the rounding of float64 sums in any direction, also while redundant rows are removed."""
-        return super().uncounted + self._drift
-
-    @property
-    def alpha(self) -> float:
-        """Zero: there is nothing to compensate."""
-        return 0.0
-
-    @property
-    def error_bound(self) -> float:
-        """Zero: nothing is ever shrunk."""
-        return 0.0
 
     @property
     def guarantee(self) -> float:
@@ -102,47 +84,11 @@ class ExactSketch(Sketch):
         return sys.maxsize
 
     @property
-    def plain_room(self) -> int:
-        """No limit once it is dense: the matrix takes rows in, and only ``rows`` are computed again."""
-        return self._store.plain_room
-
-    @property
     def gram_up_to_dim(self) -> int:
         """The limit for X'X, which it holds sooner or later anyway."""
         return MOST_IN_GRAM
 
-    @property
-    def is_dense(self) -> bool:
-        """Whether S'S is held as a matrix rather than as rows."""
-        return self._store.is_dense
-
-    @property
-    def rows(self) -> AnyArray:
-        """S, shape (r, dim), in float64: a read-only copy. It takes O(dim³) if the sketch is dense."""
-        return read_only(self._store.rows.copy())
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """The buffer itself, unless the sketch is dense."""
-        return (self._store.rows,)
-
-    def gram(self) -> Matrix:
-        """S'S."""
-        return self._store.gram()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows, or of the covariance and its pending rows."""
-        return self._store.nbytes
-
     # -- the stream ---------------------------------------------------------------------------------
-
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        del norm_sq
-        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
-
-    def _ingest(self, rows: AnyArray) -> Change:
-        return self._store.buffer.fill(rows, self._make_room)
 
     def _make_room(self) -> Change:
         store = self._store
@@ -170,7 +116,7 @@ class ExactSketch(Sketch):
         if not done.rotated:
             return NO_CHANGE
         buffer.truncate(done.kept)
-        self._drift += done.arithmetic
+        self._account.drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 
     def _compress(self) -> Change:
@@ -180,7 +126,7 @@ class ExactSketch(Sketch):
         return change
 
     def _forget(self, factor: float) -> Change:
-        self._drift = self._drift * factor + SCALING_ROUNDING * self.row_stats.mass
+        self._account.forget(factor, self.row_stats.mass)
         self._store.scale(factor)
         return Change(rebuilt=True)
 
@@ -189,16 +135,16 @@ class ExactSketch(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "ExactSketch") -> None:
-        self._drift += other._drift
+    def _absorb(self, other: Self) -> None:
+        self._account.add(other._account)
         self._store.add_matrix_of(other._store)
         self._ingest(other._store.buffer.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        store = self._store
-        return {"limit": store.limit, "most_rows": store.most_rows, "drift": self._drift}, store.arrays()
+        store, drift = self._store, self._account.drift
+        return {"limit": store.limit, "most_rows": store.most_rows, "drift": drift}, store.arrays()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._store.most_rows = int(scalars["most_rows"])
-        self._drift = float(scalars.get("drift", 0.0))  # files of 0.6 have none
+        self._account.drift = float(scalars.get("drift", 0.0))  # files of 0.6 have none
         self._store.restore(int(scalars["limit"]), arrays)

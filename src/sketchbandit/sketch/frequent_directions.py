@@ -1,22 +1,19 @@
 """Frequent Directions and its robust variants, and incremental SVD."""
 
 import math
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector
+from sketchbandit.array_api import Array
+from sketchbandit.arrays import Arrays, Matrix, Scalars
 from sketchbandit.linalg import factor_of_covariance, shrink, storing_error
-from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import NO_CHANGE, ONE_APPENDED, Change
+from sketchbandit.sketch.accounts import NO_CHANGE, Change
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.device_gram import DeviceGram, DeviceRows, truncated_eigh
-from sketchbandit.sketch.error_account import ErrorAccount
-from sketchbandit.sketch.row_store import RowBuffer
-from sketchbandit.thread_safety import needs_the_lock
+from sketchbandit.sketch.row_store import BufferedSketch
 
-_PRODUCTS_FROM = 32  # times the size: the dim from which on products are worth their memory
 _GRAM_TIMES_SIZE = 16
 MOST_IN_GRAM = 2048  # columns: 32 MiB, and about a second for the eigenvectors
 
@@ -26,7 +23,7 @@ def gram_up_to(size: int) -> int:
     return min(_GRAM_TIMES_SIZE * size, MOST_IN_GRAM)
 
 
-class FrequentDirections(Sketch):
+class FrequentDirections(BufferedSketch):
     """Frequent Directions (Liberty 2013), with a buffer: O(dim · size) time per row, O(dim · size) memory.
 
     At every moment S'S ⪯ X'X ⪯ S'S + e I. The error bound e is at most Delta of the paper's eq. (spectral
@@ -64,19 +61,17 @@ class FrequentDirections(Sketch):
     """
 
     kind = "frequent-directions"
+    _takes_products = True
     _head = 0
     """The number of leading directions that a shrink leaves as they are."""
 
     def __init__(
         self, dim: int, *, size: int = 50, compensation: float = 0.0, dtype: DTypeLike = np.float64
     ) -> None:
-        super().__init__(dim, dtype)
+        super().__init__(dim, dtype, compensation)
         self._size = check_count("size", size, at_least=2)
-        self._account = ErrorAccount(compensation)
         # No stream has a rank above dim, so a longer buffer would only hold redundant rows.
-        self._buffer = RowBuffer(self.dim, 2 * min(self._size, self.dim), self.dtype)
-        # Rows rounded to float32 have others. They take up to 1/16 of the memory of the rows.
-        self._takes_products = self._buffer.is_float64 and self.dim >= _PRODUCTS_FROM * self._size
+        self._store.buffer.limit = 2 * min(self._size, self.dim)
         self._on_device = DeviceRows()
 
     # -- what it tells ------------------------------------------------------------------------------
@@ -92,26 +87,6 @@ class FrequentDirections(Sketch):
         return self._account.compensation
 
     @property
-    def alpha(self) -> float:
-        """compensation · e: X'X is estimated by S'S + alpha I."""
-        return self._account.alpha
-
-    @property
-    def error_bound(self) -> float:
-        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
-        return self._account.error
-
-    @property
-    def rounding(self) -> float:
-        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
-        return self._account.rounding
-
-    @property
-    def uncounted(self) -> float:
-        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
-        return super().uncounted + self._account.lossy + self._account.drift
-
-    @property
     def guarantee(self) -> float:
         """error_bound - rounding <= mass / guarantee: a shrink by s takes s from so many directions."""
         return float(self._size - self._head)
@@ -122,85 +97,55 @@ class FrequentDirections(Sketch):
         return min(self._size - 1, self.dim)
 
     @property
-    def plain_room(self) -> int:
-        """The free rows of the buffer minus one: the row that fills it is not only appended."""
-        return self._buffer.plain_room
-
-    @property
     def gram_up_to_dim(self) -> int:
         """The measured dim up to which one product (dim² flop per row) is cheaper than the shrinks."""
         return gram_up_to(self._size)
 
-    @property
-    def rows(self) -> AnyArray:
-        """S, shape (r, dim), including buffered rows: a read-only copy."""
-        return read_only(self._buffer.rows.copy())
-
-    @needs_the_lock
-    def views(self) -> tuple[AnyArray, ...]:
-        """The buffer itself."""
-        return (self._buffer.rows,)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the row buffer, the only array held."""
-        return self._buffer.nbytes
-
     # -- the stream ---------------------------------------------------------------------------------
 
-    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
-        del norm_sq
-        return ONE_APPENDED.then(self._make_room()) if self._buffer.append(row) else ONE_APPENDED
-
-    def _ingest_with_products(self, row: AnyArray, products: Vector) -> Change:
-        is_full = self._buffer.append(row, products)
-        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
-
-    def _ingest(self, rows: AnyArray) -> Change:
-        return self._buffer.fill(rows, self._make_room)
-
     def _make_room(self) -> Change:
-        buffer = self._buffer
-        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.products())
-        buffer.truncate(done.kept)
+        buffer = self._store.buffer
+        done = shrink(buffer.writable(), self._size, head=self._head, products=buffer.known_products)
         # float32 rows are orthogonal only up to their own precision.
-        return Change(0, True, lossless=self._account.charge(done), orthogonal=buffer.is_float64)
+        orthogonal = buffer.is_float64
+        buffer.truncate(done.kept, orthogonal=orthogonal)
+        return Change(0, True, lossless=self._account.charge(done), orthogonal=orthogonal)
 
     def _compress(self) -> Change:
         """Shrink now, to at most size - 1 rows, and free the memory of the buffer."""
-        change = self._make_room() if len(self._buffer) >= self._size else NO_CHANGE
-        self._buffer.trim()
+        change = self._make_room() if len(self._store.buffer) >= self._size else NO_CHANGE
+        self._store.buffer.trim()
         return change
 
     def _forget(self, factor: float) -> Change:
         self._account.forget(factor, self.row_stats.mass)
-        self._buffer.scale(math.sqrt(factor))
-        self._account.charge_rounding(storing_error(self._buffer.rows, self.dtype))
+        self._store.buffer.scale(math.sqrt(factor))
+        self._account.charge_rounding(storing_error(self._store.buffer.rows, self.dtype))
         return Change(rebuilt=True)
 
     # -- many rows at once --------------------------------------------------------------------------
 
     def _add_gram(self, gram: Matrix) -> None:
         rows, remainder = factor_of_covariance(gram)
-        if len(self._buffer):
-            rows = np.concatenate([rows, self._buffer.rows])
+        if len(self._store.buffer):
+            rows = np.concatenate([rows, self._store.buffer.rows])
         done = shrink(rows, self._size, head=self._head)
         kept = rows[: done.kept]
-        self._buffer.hold(kept)
+        self._store.buffer.hold(kept)
         self._account.charge(done)
         self._account.charge_rounding(remainder + storing_error(kept, self.dtype))
 
-    def _update_foreign(self, rows: Any) -> Change:
+    def _update_foreign(self, rows: Array) -> Change:
         return self._on_device.update(self, rows, self._add_device_gram)
 
     def _add_device_gram(self, summed: DeviceGram) -> None:
         """Add the rows whose X'X is on a device, and their row_stats: all or nothing."""
         rows, amount, rounding = truncated_eigh(
-            summed.library, summed.gram, self._buffer.rows, self._size, self._head
+            summed.library, summed.gram, self._store.buffer.rows, self._size, self._head
         )
         # only now: the device may run out of memory for the eigenvectors
         self.row_stats.add(summed.row_stats)
-        self._buffer.hold(rows)
+        self._store.buffer.hold(rows)
         # What rounding adds to the spectrum does not count as shrinkage.
         account = self._account
         room = max(0.0, self.row_stats.mass / self.guarantee - (account.error - account.rounding))
@@ -210,16 +155,16 @@ class FrequentDirections(Sketch):
 
     # -- merge and files ----------------------------------------------------------------------------
 
-    def _absorb(self, other: "FrequentDirections") -> None:
+    def _absorb(self, other: Self) -> None:
         self._account.add(other._account)
-        self._ingest(other._buffer.rows)
+        self._ingest(other._store.buffer.rows)
 
     def _state(self) -> tuple[Scalars, Arrays]:
-        return self._account.dump(), self._buffer.arrays()
+        return self._account.dump(), self._store.buffer.arrays()
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
         self._account.restore(scalars)
-        self._buffer.restore(arrays)
+        self._store.buffer.restore(arrays)
 
 
 class IncrementalSVD(FrequentDirections):

@@ -1,14 +1,15 @@
 """Gaussian random projection of the rows."""
 
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from sketchbandit.arrays import AnyArray, Arrays, Scalars
 from sketchbandit.errors import MergeError
+from sketchbandit.sketch.accounts import Change
 from sketchbandit.sketch.base import Sketch, read_only
-from sketchbandit.sketch.change import Change
 from sketchbandit.sketch.checks import check_count
 
 
@@ -96,7 +97,7 @@ class RandomProjection(Sketch):
         np.multiply(self._rows, np.float64(math.sqrt(factor)), out=self._rows, casting="same_kind")
         return Change(rebuilt=True)
 
-    def _check_mergeable(self, other: "RandomProjection") -> None:
+    def _check_mergeable(self, other: Self) -> None:
         super()._check_mergeable(other)
         shared = self._seeds_seen & other._seeds_seen
         if shared:
@@ -105,7 +106,7 @@ class RandomProjection(Sketch):
                 "correlated, and the sum would be biased; give every part its own seed"
             )
 
-    def _absorb(self, other: "RandomProjection") -> None:
+    def _absorb(self, other: Self) -> None:
         self._rows += other._rows
         self._seeds_seen |= other._seeds_seen
 

@@ -1,19 +1,21 @@
 """Rows from any input, checked before they are used; and the names of their columns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from numbers import Real
-from typing import Any
+from typing import Protocol, TypeGuard, TypeVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sketchbandit.array_api import Library, check_real_dtype, library_of
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.array_api import Array, Library, check_real_dtype, library_of
+from sketchbandit.arrays import AnyArray, Dtype, Rows, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.linalg import row_norms_sq
 
 Name = str | int
+Given = TypeVar("Given")
 
 _CHUNK_ELEMENTS = 1 << 22  # 32 MiB of float64: the most that is converted or made dense at a time
 
@@ -25,7 +27,7 @@ class RowBatch:
     strided view) one chunk is copied at a time.
     """
 
-    def __init__(self, source: Any, dtype: np.dtype[Any], noun: str = "rows") -> None:
+    def __init__(self, source: Rows, dtype: Dtype, noun: str = "rows") -> None:
         self._source = source
         self._dtype = dtype
         self._sparse = sparse.issparse(source)
@@ -71,12 +73,12 @@ class RowBatch:
         return np.asarray(squares.sum(axis=1)).ravel()
 
 
-def read_rows(rows: Any, dim: int, dtype: np.dtype[Any], noun: str = "rows") -> RowBatch:
+def read_rows(rows: object, dim: int, dtype: Dtype, noun: str = "rows") -> RowBatch:
     """``rows`` as a RowBatch: a vector (dim,), a matrix (n, dim), nested lists or a scipy sparse matrix."""
     return RowBatch(row_source(rows, dim, noun), dtype, noun)
 
 
-def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
+def row_source(rows: object, dim: int, noun: str = "rows") -> Rows:
     """``rows`` as a real (n, dim) numpy array or canonical CSR matrix. Entries are not checked."""
     source = _sparse_source(rows) if sparse.issparse(rows) else _dense_source(rows, dim, noun)
     if source.dtype.kind not in "fiub":
@@ -89,11 +91,12 @@ def row_source(rows: Any, dim: int, noun: str = "rows") -> Any:
     return source
 
 
-def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
+def device_rows(rows: Array, dim: int) -> tuple[Library, Array]:
     """The library of the rows, and the rows as a matrix (n, dim). The entries are not checked."""
     library = library_of(rows)
     check_real_dtype(rows, "rows")
-    rows = rows.detach() if library.name == "torch" else rows
+    detach: Callable[[], Array] | None = getattr(rows, "detach", None)  # torch's: no gradients from here on
+    rows = rows if detach is None else detach()
     if rows.ndim == 1 and rows.shape[0] == dim:
         rows = library.xp.reshape(rows, (1, dim))
     if rows.ndim != 2:
@@ -103,7 +106,7 @@ def device_rows(rows: Any, dim: int) -> tuple[Library, Any]:
     return library, rows
 
 
-def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> RowError:
+def complaint(source: Rows, at: int, dtype: Dtype, noun: str = "row") -> RowError:
     """The error for a row that cannot be used: it contains NaN or inf, or is too long."""
     given = source[[at]].data if sparse.issparse(source) else source[at]
     bad = given[~np.isfinite(given)]
@@ -117,7 +120,24 @@ def complaint(source: Any, at: int, dtype: np.dtype[Any], noun: str = "row") -> 
     )
 
 
-def _dense_source(rows: Any, dim: int, noun: str) -> AnyArray:
+class Frame(Protocol):
+    """A DataFrame, or one row of it: what is used of it."""
+
+    ndim: int
+    columns: Iterable[object]
+    dtypes: Iterable[object]
+
+    def astype(self, kind: type, /) -> ArrayLike:
+        """Convert all entries."""
+
+    def __iter__(self) -> Iterator[object]:
+        """The entries of a row."""
+
+    def __getitem__(self, columns: list[Name], /) -> "Frame":
+        """Some columns, in this order."""
+
+
+def _dense_source(rows: object, dim: int, noun: str) -> AnyArray:
     if isinstance(rows, np.ma.MaskedArray) and np.ma.getmaskarray(rows).any():
         raise InputError(f"{noun} have masked entries; fill them first, for instance {noun}.filled(0.0)")
     try:
@@ -132,16 +152,17 @@ def _dense_source(rows: Any, dim: int, noun: str) -> AnyArray:
     return array[np.newaxis] if array.size else np.empty((0, dim))  # [] is an empty batch
 
 
-def _has_only_numbers(rows: Any) -> bool:
+def _has_only_numbers(rows: object) -> TypeGuard[Frame]:
     """Whether a DataFrame, or a row of one, holds only numbers, of several kinds, including booleans."""
     if not hasattr(rows, "dtypes"):
         return False
-    if rows.ndim == 1:
-        return all(isinstance(value, (Real, np.bool_)) for value in rows)
-    return all(getattr(dtype, "kind", "O") in "fiub" for dtype in rows.dtypes)
+    frame = cast("Frame", rows)
+    if frame.ndim == 1:
+        return all(isinstance(value, (Real, np.bool_)) for value in frame)
+    return all(getattr(dtype, "kind", "O") in "fiub" for dtype in frame.dtypes)
 
 
-def _not_numbers(rows: Any) -> str:
+def _not_numbers(rows: object) -> str:
     """A hint: which columns of a DataFrame are not numbers, and what to do."""
     if not hasattr(rows, "columns") or not hasattr(rows, "dtypes"):
         return "; convert it first, for instance with rows.astype(float) or frame.to_numpy(float)"
@@ -151,7 +172,7 @@ def _not_numbers(rows: Any) -> str:
     return f"{which}; turn these into numbers first, fill missing values, and then use frame.astype(float)"
 
 
-def _sparse_source(rows: Any) -> Any:
+def _sparse_source(rows: Rows) -> Rows:
     if rows.ndim == 1:
         rows = rows.reshape(1, -1)
     rows = rows.tocsr()
@@ -179,10 +200,10 @@ class ColumnNames:
 
     """
 
-    def __init__(self, names: Any = None) -> None:
+    def __init__(self, names: Iterable[Name] | None = None) -> None:
         self.names: tuple[Name, ...] | None = None if names is None else tuple(names)
 
-    def align(self, rows: Any) -> Any:
+    def align(self, rows: Given) -> Given:
         """The rows with their columns in the known order. Rows without names are returned as they are."""
         if type(rows) is np.ndarray:
             return rows
@@ -191,11 +212,11 @@ class ColumnNames:
             return rows
         positions = tuple(range(len(given)))
         if set(given) == set(positions):
-            return rows if given == positions else rows[list(positions)]
+            return rows if given == positions else _columns_of(rows, positions)
         if self.names is None:
             return rows
         if len(given) == len(self.names) and set(given) == set(self.names):
-            return rows[list(self.names)]
+            return _columns_of(rows, self.names)
         missing = [name for name in self.names if name not in given]
         unknown = [name for name in given if name not in self.names]
         twice = [name for name in dict.fromkeys(given) if given.count(name) > 1]
@@ -209,7 +230,7 @@ class ColumnNames:
             "names, in any order, or an array in that order"
         )
 
-    def remember(self, rows: Any) -> None:
+    def remember(self, rows: object) -> None:
         """Remember the names, if the rows have any and none are known. Call it after the rows were taken."""
         if self.names is None and type(rows) is not np.ndarray:
             names = _names_of(rows) or ()
@@ -226,7 +247,11 @@ class ColumnNames:
         return ColumnNames(self.names or other.names)
 
 
-def _names_of(rows: Any) -> tuple[Name, ...] | None:
+def _columns_of(rows: Given, names: tuple[Name, ...]) -> Given:
+    return cast("Given", cast("Frame", rows)[list(names)])
+
+
+def _names_of(rows: object) -> tuple[Name, ...] | None:
     """The column names of a DataFrame, or the index of a Series; None if it has no usable names."""
     names = getattr(rows, "columns", None)
     if names is None and getattr(rows, "ndim", None) == 1 and not isinstance(rows, np.ndarray):

@@ -1,37 +1,47 @@
-"""Where a sketch holds its rows: in a buffer, or in S'S once that is smaller."""
+"""Where a sketch holds its rows: in a buffer, or in S'S once that is smaller. The base of those that do."""
 
 import math
 import sys
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from sketchbandit.arrays import AnyArray, Arrays, Matrix, Vector
+from sketchbandit.arrays import AnyArray, Arrays, Dtype, Matrix, Parts, Vector
 from sketchbandit.linalg import PackedSymmetric, covariance_of, factor_of_covariance, row_norms_sq
-from sketchbandit.linalg.panels import gram
-from sketchbandit.sketch.change import NO_CHANGE, Change
+from sketchbandit.linalg.products import gram
+from sketchbandit.sketch.accounts import NO_CHANGE, ONE_APPENDED, Change, ErrorAccount
+from sketchbandit.sketch.base import Sketch, read_only
+from sketchbandit.thread_safety import needs_the_lock
 
 _FIRST_ALLOCATION = 16  # rows
 _MUCH = 1.25  # times the limit: more memory than this is freed
-_NONE: Matrix = np.empty((0, 0))
+_NONE: Vector = np.empty(0)
 _MOST_PENDING = 32  # rows that are added to a matrix together: enough for full BLAS speed
 
 
 class RowBuffer:
     """Up to ``limit`` rows of length ``dim``. Memory is allocated as rows come: the array doubles.
 
-    A row x may come with its products Sx with all rows S before it. These are kept until the rows change.
+    A row x may come with its products S x with all rows S before it. They are kept until the rows change, if
+    rows are so long that this takes little memory, and save most of the work of SS'.
     """
 
-    def __init__(self, dim: int, limit: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dim: int, limit: int, dtype: Dtype) -> None:
         self.limit = limit
         self._dim = dim
         self._array: AnyArray = np.empty((0, dim), dtype)
         self._count = 0
         self._view: AnyArray | None = None  # a view of the rows held; None if it is out of date
-        self._products: Matrix = _NONE  # of the rows from the first with products on, and zeros
+        self._products: Vector = _NONE  # of the rows from the first with products on: S x and |x|² of each
         self._first = 0  # the first row with products, if there are any
+        self._filled = 0  # the number of products, if there are any
+        self._gram: Matrix | None = None  # SS' of the rows before it, once it was computed
+        self.orthogonal = 0
+        """The number of leading rows that are orthogonal to one another in float64."""
+        self.share = 12
+        """How many times the memory of the products the rows must take for products to be kept."""
 
     def __len__(self) -> int:
         return self._count
@@ -52,14 +62,14 @@ class RowBuffer:
         view = self._view
         if view is None:
             view = self._array[: self._count]
-            view.flags.writeable = False
+            view.setflags(write=False)
             self._view = view
         return view
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated, used or not."""
-        return self._array.nbytes + self._products.nbytes
+        return self._array.nbytes + self._products.nbytes + (0 if self._gram is None else self._gram.nbytes)
 
     @property
     def is_float64(self) -> bool:
@@ -70,32 +80,57 @@ class RowBuffer:
         """The rows held, to be changed in place."""
         return self._array[: self._count]
 
-    def products(self) -> Matrix | None:
-        """SS', if rows came with their products. Only those of the rows before them are computed."""
-        if not len(self._products):
-            return None
-        count, first = self._count, self._first
+    def products(self) -> Matrix:
+        """SS'. Products that are known, and zeros of orthogonal rows, are not computed again."""
+        count = self._count
+        first = self._first if len(self._products) else count
+        of_first = self._gram
+        if of_first is None or len(of_first) != first:
+            # A shrink looks at the diagonal.
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                rows = self._array[:first]
+                of_first = np.diag(row_norms_sq(rows)) if first == self.orthogonal else gram(rows)
+            self._gram = of_first if self._has_long_rows() else None
+        if first == count:
+            return of_first.copy()
         products = np.zeros((count, count))
-        products[first:] = self._products[: count - first, :count]
-        products += products.T
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # a shrink looks at the diagonal
-            products[:first, :first] = gram(self._array[:first])
-            products[np.diag_indices(count)] = row_norms_sq(self._array[:count])
+        products[first:][np.tri(count - first, count, first, dtype=bool)] = self._known
+        products += np.tril(products, -1).T
+        products[:first, :first] = of_first
         return products
 
-    def append(self, rows: AnyArray, products: Vector | None = None) -> bool:
+    @property
+    def known_products(self) -> Matrix | None:
+        """SS' if rows came with their products, else None."""
+        return self.products() if len(self._products) else None
+
+    @property
+    def _known(self) -> Vector:
+        """The products of the rows held, one after the other."""
+        return self._products[: self._filled]
+
+    def _has_long_rows(self) -> bool:
+        """Whether products take little memory beside the rows."""
+        return 4 * self.share * self.limit <= self._dim * self._array.itemsize
+
+    def append(self, rows: AnyArray, products: Vector | None = None, norm_sq: float = 0.0) -> bool:
         """Add rows at the end, for which there must be room. Return whether the buffer is full now.
 
-        ``products`` are those of a single row, if they are known.
+        ``products`` and ``norm_sq`` are S x and |x|² of a single row x, if they are known.
         """
         count = self._count
         end = count + len(rows)
         if end > len(self._array):
             self._reallocate(min(self.limit, max(end, 2 * len(self._array), _FIRST_ALLOCATION)))
-        if products is not None and count:  # the first row has none
+        if products is not None and (len(self._products) or (count and self._has_long_rows())):
             if not len(self._products):
-                self._first, self._products = count, np.zeros((self.limit - count, self.limit))
-            self._products[count - self._first, :count] = products
+                self._first = count
+                self._products = np.empty(_triangle(self.limit) - _triangle(count))
+                self._filled = 0
+            start = self._filled
+            self._products[start : start + count] = products
+            self._products[start + count] = norm_sq
+            self._filled = start + count + 1
         elif len(self._products):
             self._products = _NONE
         self._array[count:end] = rows
@@ -120,22 +155,27 @@ class RowBuffer:
         self.truncate(0)
         self.append(rows)
 
-    def restart(self, limit: int, dtype: np.dtype[Any]) -> None:
+    def restart(self, limit: int, dtype: Dtype) -> None:
         """Hold no rows, and later up to ``limit`` of this dtype."""
         self.limit = limit
         self._array = np.empty((0, self._dim), dtype)
         self.truncate(0)
 
-    def truncate(self, count: int) -> None:
+    def truncate(self, count: int, *, orthogonal: bool = False) -> None:
         """Drop all rows except the first ``count``, and the products."""
         self._count = count
         self._view = None
-        self._products = _NONE
+        self._products, self._gram = _NONE, None
+        self.orthogonal = count if orthogonal else 0
 
     def scale(self, root: float) -> None:
         """Multiply every row, in float64 before it is stored."""
-        rows, self._products = self.writable(), _NONE
+        rows, self._gram = self.writable(), None
         np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
+        if self.is_float64:
+            self._products *= root * root
+        else:  # rounded rows have others
+            self._products = _NONE
 
     def trim(self) -> None:
         """Free the memory that no row uses."""
@@ -150,8 +190,16 @@ class RowBuffer:
     def resize(self, limit: int) -> None:
         """Set the limit, and free memory that is far above it."""
         self.limit = limit
+        self._reserve_products()
         if len(self._array) > _MUCH * limit:
             self._reallocate(limit)
+
+    def _reserve_products(self) -> None:
+        """Make room for the products of as many rows as fit, if there are any."""
+        if len(self._products):
+            known = self._known
+            self._products = np.empty(_triangle(self.limit) - _triangle(self._first))
+            self._products[: len(known)] = known
 
     def _reallocate(self, allocated: int) -> None:
         array = np.empty((allocated, self._dim), self._array.dtype)
@@ -161,21 +209,31 @@ class RowBuffer:
 
     def arrays(self) -> Arrays:
         """The arrays that ``restore`` needs."""
-        if not len(self._products):
-            return {"rows": self.rows}
-        return {"rows": self.rows, "products": self._products[: self._count - self._first]}
+        arrays: Arrays = {"rows": self.rows}
+        if len(self._products):
+            arrays["products"] = self._known
+        if self.orthogonal:
+            arrays["orthogonal"] = np.array([self.orthogonal])
+        return arrays
 
     def restore(self, arrays: Arrays) -> None:
         """Hold what ``arrays`` returned."""
         self.append(arrays["rows"])
+        if "orthogonal" in arrays:  # files of 0.15 have none
+            self.orthogonal = int(arrays["orthogonal"][0])
         if "products" in arrays:
             known = arrays["products"]
-            self._first = self._count - len(known)
-            self._products = np.zeros((self.limit - self._first, self.limit))
-            self._products[: len(known)] = known
+            self._first = (math.isqrt(8 * (_triangle(self._count) - len(known)) + 1) - 1) // 2
+            self._products, self._filled = known, len(known)
+            self._reserve_products()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_view": None}  # a copied view would be a separate array
+
+
+def _triangle(count: int) -> int:
+    """The number of products of so many rows with themselves and the rows before."""
+    return count * (count + 1) // 2
 
 
 class HybridStore:
@@ -186,7 +244,7 @@ class HybridStore:
     case. When that is full, it calls ``flush`` if there is a matrix, else it makes room, or ``become_dense``.
     """
 
-    def __init__(self, dim: int, dtype: np.dtype[Any]) -> None:
+    def __init__(self, dim: int, dtype: Dtype) -> None:
         self.most_rows = max(1, dim // 2)
         """The number of rows that a matrix is worth."""
         self.buffer = RowBuffer(dim, 0, dtype)
@@ -285,3 +343,101 @@ class HybridStore:
         if arrays["rows"].dtype == np.float64 and not self.buffer.is_float64:
             self.buffer.widen()
         self.buffer.restore(arrays)
+
+
+class BufferedSketch(Sketch):
+    """A sketch that holds its rows in a store, and its losses in an account. Subclasses make room for more.
+
+    Attributes
+    ----------
+    _store : HybridStore
+        S, as rows or as S'S.
+    _account : ErrorAccount
+        alpha, e and rounding.
+
+    """
+
+    def __init__(
+        self, dim: int, dtype: DTypeLike, compensation: float = 0.0, *, stored: DTypeLike | None = None
+    ) -> None:
+        super().__init__(dim, dtype)
+        self._store = HybridStore(self.dim, self.dtype if stored is None else np.dtype(stored))
+        self._account = ErrorAccount(compensation)
+
+    @property
+    def alpha(self) -> float:
+        """compensation · e: X'X is estimated by S'S + alpha I."""
+        return self._account.alpha
+
+    @property
+    def error_bound(self) -> float:
+        """The error bound e: the sum of all shrinkage so far, plus what rounding may have taken."""
+        return self._account.error
+
+    @property
+    def rounding(self) -> float:
+        """The part of the error bound that is rounding. S'S may exceed X'X by as much."""
+        return self._account.rounding
+
+    @property
+    def uncounted(self) -> float:
+        """Rounding in float64 that the error bound leaves out: at most about 1e-11 of the mass."""
+        return super().uncounted + self._account.lossy + self._account.drift
+
+    @property
+    def plain_room(self) -> int:
+        """The free rows of the buffer minus one: the row that fills it is not only appended.
+
+        No limit once the sketch is dense: the matrix takes rows in, and only ``rows`` are computed again.
+        """
+        return self._store.plain_room
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether S'S is held as a matrix rather than as rows."""
+        return self._store.is_dense
+
+    @property
+    def rows(self) -> AnyArray:
+        """S, shape (r, dim), including buffered rows: a read-only copy, in O(dim³) if the sketch is dense.
+
+        It is float64 if the sketch holds a matrix, or rows for which float32 rounding would be too much.
+        """
+        return read_only(self._store.rows.copy())
+
+    @needs_the_lock
+    def views(self) -> Parts:
+        """The buffer itself, unless the sketch is dense."""
+        return (self._store.rows,)
+
+    @needs_the_lock
+    def row_products(self, *, orthogonal: bool = False) -> Matrix:
+        """SS', of which the buffer knows parts. Not of a matrix."""
+        return super().row_products(orthogonal=orthogonal) if self.is_dense else self._store.buffer.products()
+
+    def gram(self) -> Matrix:
+        """S'S."""
+        return self._store.gram()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows, or of the covariance and its pending rows."""
+        return self._store.nbytes
+
+    # -- the stream ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _make_room(self) -> Change:
+        """Make room in the full buffer."""
+
+    def _ingest_one(self, row: AnyArray, norm_sq: float) -> Change:
+        del norm_sq
+        return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
+
+    def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
+        known = None if self.is_dense else products
+        is_full = self._store.buffer.append(row, known, norm_sq)
+        return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
+
+    def _ingest(self, rows: AnyArray) -> Change:
+        return self._store.buffer.fill(rows, self._make_room)
