@@ -12,8 +12,8 @@ from sketchbandit.arrays import Scalars
 from sketchbandit.cli.output import LiveProgress, console, print_table
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Evaluation, Replay
-from sketchbandit.evaluation.evaluation import numbers, plain
 from sketchbandit.evaluation.report import FILES, write_report
+from sketchbandit.evaluation.results import numbers, plain
 from sketchbandit.simulation import judging
 
 _OPTIONS = {

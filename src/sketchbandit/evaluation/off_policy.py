@@ -8,20 +8,18 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.candidates import candidates_of
-from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.leakage import train
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import fit
-from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.summary import conclude
+from sketchbandit.evaluation.results import Evaluation
+from sketchbandit.evaluation.summary import Settings, conclude
+from sketchbandit.evaluation.target_policies import candidates_of, check_makers, train
 from sketchbandit.evaluation.terms import Tell, Terms, one_blas_thread, terms_of
 from sketchbandit.sketch.checks import check_count
 
 
 def evaluate(
     log: Log,
-    policies: Mapping[str, Any],
+    policies: Mapping[str, object],
     methods: Sequence[str] = ("ips", "snips", "dr"),
     *,
     tell: Tell = lambda _: None,
@@ -100,7 +98,7 @@ def evaluate(
 
 def train_and_judge(
     log: Log,
-    makers: Mapping[str, Any],
+    makers: Mapping[str, object],
     methods: Sequence[str] = ("ips", "snips", "dr"),
     *,
     split: float | None = None,
@@ -155,7 +153,7 @@ def train_and_judge(
 
 def judged(
     log: Log,
-    makers: Mapping[str, Any],
+    makers: Mapping[str, object],
     settings: Settings,
     *,
     split: float | None = None,
@@ -163,10 +161,7 @@ def judged(
     tell: Tell = lambda _: None,
 ) -> tuple[Log, dict[str, Terms]]:
     """The rows used for judging, and the terms of every candidate on them."""
-    if not isinstance(makers, Mapping) or not makers:
-        raise InputTypeError(
-            f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
-        )
+    check_makers(makers)
     judging = judging_rows(log, settings, split=split, parts=parts)
     if parts is None:
         past = log.part(0, judging.start - log.start)
@@ -197,7 +192,7 @@ def judging_rows(
 
 
 def _terms(
-    log: Log, learned: Sequence[Log], makers: Mapping[str, Any], settings: Settings, tell: Tell
+    log: Log, learned: Sequence[Log], makers: Mapping[str, object], settings: Settings, tell: Tell
 ) -> dict[str, Terms]:
     """The terms of fresh policies on a log, after they have learned from others."""
     policies = {name: _made(name, given, learned) for name, given in makers.items()}
@@ -206,7 +201,7 @@ def _terms(
     return terms_of(log, candidates_of(log, policies), models, limits=limits, tell=tell)
 
 
-def _made(name: str, given: Any, learned: Sequence[Log]) -> Any:
+def _made(name: str, given: object, learned: Sequence[Log]) -> object:
     """A fresh policy that has learned. Anything that is not a maker is returned as it is."""
     if hasattr(given, "probabilities"):
         raise InputTypeError(

@@ -5,16 +5,14 @@ import json
 import math
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from matplotlib.figure import Figure
 
 from sketchbandit._version import __version__
 from sketchbandit.drawing import COLOURS, STYLE, footnote, panels, save
-from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.results import LOGGED
+from sketchbandit.evaluation.results import LOGGED, Evaluation
 from sketchbandit.files import replace_file
 
 
@@ -85,6 +83,6 @@ def write_report(
     return path
 
 
-def _template() -> Any:
+def _template() -> Template:
     text = files("sketchbandit.evaluation").joinpath("report.html.jinja").read_text(encoding="utf-8")
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)

@@ -14,8 +14,7 @@ from sketchbandit.arrays import Scalars
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
 from sketchbandit.evaluation.off_policy import judged, judging_rows
-from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.summary import conclude
+from sketchbandit.evaluation.summary import Settings, conclude
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
 from sketchbandit.processes import Answer, Message, ask_all
