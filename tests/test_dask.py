@@ -22,8 +22,7 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit.dask import fit_logged, sketch
 from sketchbandit.linalg import spectral_error
-from sketchbandit.simulation.cluster import run_on_cluster
-from sketchbandit.simulation.pool import Failure, Result
+from sketchbandit.simulation.pool import Failure, Result, run_on_cluster
 from sketchbandit.simulation.runs import Run, perform
 from sketchbandit.simulation.specs import parse, spec
 from sketchbandit.testing import make_rows

@@ -14,7 +14,7 @@ from sketchbandit._version import __version__
 from sketchbandit.drawing import save
 from sketchbandit.files import replace_file
 from sketchbandit.simulation import environments, policies
-from sketchbandit.simulation.approximation import SKETCHES
+from sketchbandit.simulation.measures import SKETCHES
 from sketchbandit.simulation.pool import Failure
 from sketchbandit.simulation.runs import Run
 from sketchbandit_paper import answers

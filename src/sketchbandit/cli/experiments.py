@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 
 from sketchbandit import data as data_sets
-from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.cli.progress import Bar
+from sketchbandit.cli.output import LiveProgress, complaints, console, print_table, say
 from sketchbandit.data import open_bandit
 from sketchbandit.estimate.named import MODELS, model_parameters
 from sketchbandit.policy.named import RECIPES, parameters
@@ -23,8 +23,28 @@ from sketchbandit_paper.definitions.tour import TOUR
 from sketchbandit_paper.profiles import PROFILES
 from sketchbandit_paper.readings import DEFAULT, READINGS
 from sketchbandit_paper.reporting import FULL_VERDICTS, Report
+from sketchbandit_paper.runner import RunProgress
 from sketchbandit_paper.tables import short_table, table
 from sketchbandit_paper.verdicts import Findings, judged, not_judged
+
+
+class Bar(LiveProgress, RunProgress):
+    """Told of stages and finished runs; draws one line for each stage."""
+
+    def __init__(self) -> None:
+        super().__init__(TextColumn("{task.description:22}"), BarColumn(), MofNCompleteColumn())
+        self._downloads: dict[str, TaskID] = {}
+
+    def stage(self, name: str, total: int, done: int) -> None:
+        """A stage of so many runs begins; some of them were done before."""
+        self._task = self._progress.add_task(name, total=total, completed=done)
+
+    def download(self, name: str, come: int, total: int) -> None:
+        """So many bytes of a data set have come."""
+        if name not in self._downloads:
+            self._downloads[name] = self._progress.add_task(f"get {name}", total=total or None)
+        self._progress.update(self._downloads[name], completed=come)
+
 
 commands = typer.Typer(rich_markup_mode="markdown")
 
@@ -313,7 +333,7 @@ def _beside(done: Beside) -> None:
     for title, claims in (("the paper's claims", done.paper), ("our claims", done.ours)):
         print_table(title, *table_of_readings(done.readings, claims))
     console.print("● reproduced, ◐ partly, ○ not, - open", highlight=False)
-    console.print(f"table: {done.path}", soft_wrap=True, highlight=False, markup=False)
+    say(f"table: {done.path}")
 
 
 def _tables(done: Report) -> None:
@@ -325,8 +345,8 @@ def _tables(done: Report) -> None:
 
 def _finish(done: Report) -> None:
     if done.figure is not None:
-        console.print(f"figure: {done.figure}", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"report: {done.path}", soft_wrap=True, highlight=False, markup=False)
+        say(f"figure: {done.figure}")
+    say(f"report: {done.path}")
     if done.failures:
         typer.secho(f"{len(done.failures)} runs failed; the first: {done.failures[0].reason}", err=True)
         raise typer.Exit(1)

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TextColumn
 
 from sketchbandit.arrays import Scalars
-from sketchbandit.cli.output import LiveProgress, console, print_table
+from sketchbandit.cli.output import LiveProgress, console, print_table, say
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Evaluation, Replay
 from sketchbandit.evaluation.report import FILES, write_report
@@ -30,16 +30,10 @@ class DecisionBar(LiveProgress, judging.DecisionProgress):
 
     def __init__(self) -> None:
         super().__init__(TextColumn("judging"), BarColumn(), TextColumn("{task.completed:,.0f} decisions"))
-        self._task: TaskID | None = None
 
     def begin(self, decisions: int) -> None:
         """So many, by all candidates together."""
         self._task = self._progress.add_task("", total=decisions)
-
-    def advance(self, decisions: int) -> None:
-        """So many more."""
-        if self._task is not None:
-            self._progress.advance(self._task, decisions)
 
 
 def judge(
@@ -75,7 +69,7 @@ def judge(
         typer.echo(json.dumps(found.to_json()))
         return
     _show(found)
-    console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+    say(f"report: {page}")
 
 
 @contextmanager
@@ -130,21 +124,14 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
         rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
+    shown_values = numbers([life.estimate for life in lives.values()])
     header = ["policy", "rounds", "of decisions", "mean reward", "interval", "judged"]
     print_table(
         "while they learn",
         header,
         [
-            [
-                life.policy,
-                f"{life.rounds:,}",
-                f"{life.decisions:,}",
-                *shown,
-                "no" if life.verdict else "yes",
-            ]
-            for life, shown in zip(
-                lives.values(), numbers([life.estimate for life in lives.values()]), strict=True
-            )
+            [life.policy, f"{life.rounds:,}", f"{life.decisions:,}", *shown, "no" if life.verdict else "yes"]
+            for life, shown in zip(lives.values(), shown_values, strict=True)
         ],
     )
     _say({name: life.verdict for name, life in lives.items() if life.verdict})

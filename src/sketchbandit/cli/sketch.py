@@ -1,4 +1,4 @@
-"""The command that sketches matrices in files: its options. ``sketching`` does the work."""
+"""The command that sketches matrices in files: its options. ``sketch_report`` does the work."""
 
 from pathlib import Path
 from typing import Annotated
@@ -77,7 +77,7 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
 
     Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
     """
-    from sketchbandit.cli.sketching import sketch_files  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit.cli.sketch_report import sketch_files  # noqa: PLC0415  (help needs none of it)
 
     sketch_files(
         inputs,

@@ -17,13 +17,13 @@ from sketchbandit.evaluation.off_policy import judged, judging_rows
 from sketchbandit.evaluation.summary import Settings, conclude
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
-from sketchbandit.processes import Answer, Message, ask_all
+from sketchbandit.processes import Answer, Message, Tell, ask_all, serve
 from sketchbandit.simulation import policies as known
 from sketchbandit.simulation import rules
 from sketchbandit.simulation.specs import parse
 from sketchbandit.sketch.checks import check_count
 
-WORKER = "sketchbandit.simulation.judge_worker"
+WORKER = "sketchbandit.simulation.judging"
 UNIFORM = "uniform"
 ALWAYS = "always:"
 """Followed by the name of an action: the policy that always takes it."""
@@ -231,3 +231,16 @@ def _terms(path: Path, log: Log) -> Terms:
     with np.load(path, allow_pickle=False) as found:
         weight, predicted, value = found["weight"], found["predicted"], found["value"]
         return Terms(log.reward, weight, predicted, value, float(found["unlogged"]))
+
+
+def handle(task: str, tell: Tell) -> Message:
+    """In a process: judge a candidate, and write down what came of it."""
+    judge(Candidate.from_json(task), lambda done: tell({"decisions": done}))
+    return {}
+
+
+if __name__ == "__main__":
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    serve(handle)

@@ -9,8 +9,7 @@ from sketchbandit.explore import Explore
 from sketchbandit.explore.named import RULES, rule_class, rule_parameters
 from sketchbandit.policy import Policy
 from sketchbandit.policy.named import parameters, recipe
-from sketchbandit.simulation import chance
-from sketchbandit.simulation.specs import Spec, Value
+from sketchbandit.simulation.specs import Spec, Value, is_chance
 from sketchbandit.theory import Confidence
 
 RULE = "explore"
@@ -47,7 +46,7 @@ def name_of(policy: Spec) -> str:
 
 def number_of(policy: Spec) -> Number | None:
     """What is tuned of the rule, beside the ridge."""
-    return None if chance.is_chance(policy) else NUMBERS.get(name_of(policy))
+    return None if is_chance(policy) else NUMBERS.get(name_of(policy))
 
 
 def number_played(policy: Policy) -> float | None:

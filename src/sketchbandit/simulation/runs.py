@@ -6,30 +6,25 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from sketchbandit._version import __version__
 from sketchbandit.arrays import Rows, Scalars
-from sketchbandit.environment import Environment
+from sketchbandit.environment import Environment, Round
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.linalg import fd_bound, gram_spectrum
-from sketchbandit.simulation import (
-    approximation,
-    calibration,
-    chance,
-    droughts,
-    environments,
-    policies,
-    rules,
-)
-from sketchbandit.simulation.loop import play
+from sketchbandit.simulation import environments, measures, policies, rules
+from sketchbandit.simulation.environments import stream
+from sketchbandit.simulation.loop import LateRewards, play
 from sketchbandit.simulation.specs import Spec
-from sketchbandit.simulation.streams import stream
-from sketchbandit.simulation.tuning import Pair, Player, race
 
 Row = Scalars
+Pair = tuple[float, float | None]
+"""Ridge and the rule's number."""
 
 
 @dataclass(frozen=True)
@@ -141,10 +136,6 @@ def _play(run: Run) -> Iterator[Row]:
         }
 
 
-def _chance(run: Run) -> Iterator[Row]:
-    return chance.measure(stream(run.environment, run.seed), run.rounds, run.points)
-
-
 def _spectrum(chosen: Sequence[Rows], contender: Spec) -> Row:
     """The rank of the arms chosen so far, and Delta_t of eq. (spectral error) for the contender's size."""
     stream = sparse.vstack(chosen) if sparse.issparse(chosen[0]) else np.asarray(chosen)
@@ -174,7 +165,7 @@ def _click(run: Run) -> Iterator[Row]:
     environment = stream(run.environment, run.seed)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     played = {"ridge": policy.ridge, "number": rules.number_played(policy)}
-    for row in calibration.measure(policy, environment, run.rounds, run.points):
+    for row in measures.calibration(policy, environment, run.rounds, run.points):
         yield {**played, **row}
 
 
@@ -182,19 +173,103 @@ def _starve(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     number = rules.number_played(policy)
-    measured = droughts.measure(policy, environment, run.rounds)
+    measured = measures.droughts(policy, environment, run.rounds)
     yield {"ridge": policy.ridge, "number": number, "round": run.rounds, **measured}
-
-
-def _approximate(run: Run) -> Iterator[Row]:
-    return approximation.measure(run.environment, run.contender, run.rounds, seed=run.seed, points=run.points)
 
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
-    "chance": _chance,
+    "chance": lambda run: measures.chance(stream(run.environment, run.seed), run.rounds, run.points),
     "tune": _tune,
     "click": _click,
     "starve": _starve,
-    "approximate": _approximate,
+    "approximate": lambda run: measures.approximation(
+        run.environment, run.contender, run.rounds, seed=run.seed, points=run.points
+    ),
 }
+
+
+# -- tuning ------------------------------------------------------------------------------------------
+
+_LOOK = 8  # after one round in so many it is seen who leads
+
+
+class RaceResult(NamedTuple):
+    """How far a pair came, and its mean regret until then; the best one came to the end."""
+
+    rounds: int
+    regret: float
+
+
+class Player:
+    """One policy on one permutation."""
+
+    def __init__(self, policy: Any, delay: int) -> None:
+        self._policy = policy
+        self._rewards = LateRewards(delay)
+        self.regret = 0.0
+
+    def play(self, drawn: Round) -> None:
+        """One round."""
+        chosen = self._policy.select(drawn.arms)
+        arrived = self._rewards.send(drawn.arm(chosen), drawn.reward(chosen))
+        if arrived is not None:
+            self._policy.update(*arrived)
+        self.regret += drawn.regret(chosen)
+
+
+def race(
+    pairs: Sequence[Pair],
+    players: Callable[[Pair], list[Player]],
+    environments: Callable[[], list[Environment]],
+    rounds: int,
+) -> dict[Pair, RaceResult]:
+    """The best pair of a grid, without playing every pair to its end.
+
+    Pairs play side by side. Regret never falls, so a pair whose regret so far is above what another one has
+    at the end cannot be the best, and is given up. What is found is what playing everything would find.
+    After an eighth of the rounds whoever leads then plays alone to the end: that is the regret to beat.
+
+    Parameters
+    ----------
+    pairs : sequence of pairs
+        The grid.
+    players : function
+        From a pair to new players, one for each permutation.
+    environments : function
+        The permutations, from their beginning.
+    rounds : int
+        How long each is played.
+
+    """
+    running = {pair: players(pair) for pair in pairs}
+    found: dict[Pair, RaceResult] = {}
+    to_beat = inf
+    for number, drawn in enumerate(_rounds(environments(), rounds), start=1):
+        for pair, here in list(running.items()):
+            regret = _play_round(here, drawn)
+            if number == rounds or regret > to_beat:
+                found[pair] = RaceResult(number, regret / len(here))
+                del running[pair]
+        if number == rounds // _LOOK and len(running) > 1:
+            leader = min(running, key=lambda pair: _total(running[pair]))
+            alone = players(leader)
+            for again in _rounds(environments(), rounds):
+                to_beat = _play_round(alone, again)
+    return {pair: found[pair] for pair in pairs}
+
+
+def _rounds(environments: Sequence[Environment], rounds: int) -> Iterator[tuple[Round, ...]]:
+    """One round of each at a time."""
+    return zip(*(environment.rounds(rounds) for environment in environments), strict=True)
+
+
+def _play_round(players: Sequence[Player], drawn: Sequence[Round]) -> float:
+    """One round of each; the sum of their regrets so far."""
+    for player, one in zip(players, drawn, strict=True):
+        player.play(one)
+    return _total(players)
+
+
+def _total(players: Sequence[Player]) -> float:
+    return sum(player.regret for player in players)
