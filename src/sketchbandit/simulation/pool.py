@@ -90,7 +90,7 @@ def run_on_cluster(runs: Sequence[Run], address: str) -> Iterator[list[Result | 
 
 def _connect(address: str) -> "Client":
     try:
-        from sketchbandit.dask.merging import connect  # noqa: PLC0415  (the extra dask)
+        from sketchbandit.dask.partitions import connect  # noqa: PLC0415  (the extra dask)
     except ModuleNotFoundError as error:
         raise SketchBanditError(f"a cluster needs dask: {how_to_install('dask')}") from error
     return connect(address)
