@@ -17,7 +17,7 @@ from sketchbandit.extras import how_to_install
 if TYPE_CHECKING:
     from distributed import Client
 
-Factory = Callable[..., Any]
+Factory = Callable[..., object]
 """A function with no argument, with the length of a row, or with that and the number of the partition."""
 Collection = Any
 """A Dask array or dataframe, or a list of (delayed) blocks."""

@@ -169,7 +169,9 @@ class Log:
             raise InputError("give the arms that were offered: either arms, or context and actions")
         if context is not None and actions is None and offered is None:
             raise InputError("context needs actions: give their names, or their features (actions, q)")
-        self.reward = read_rewards(reward)
+        self.reward = read_column(
+            "reward", reward, "leave out decisions whose reward is not known, or give the default"
+        )
         self.probability = read_probabilities(probability)
         names = names_of(actions)
         self.chosen = read_chosen(indices_of(chosen, names))
@@ -344,11 +346,6 @@ def read_column(name: str, values: ArrayLike, remedy: str) -> Vector:
     if len(bad):
         raise InputError(f"{name} {bad[0]} is {numbers[bad[0]]} ({len(bad)} such rows); {remedy}")
     return numbers
-
-
-def read_rewards(values: ArrayLike) -> Vector:
-    """Read finite rewards."""
-    return read_column("reward", values, "leave out decisions whose reward is not known, or give the default")
 
 
 def read_probabilities(values: ArrayLike) -> Vector:

@@ -88,7 +88,7 @@ def evaluate(
     uniform  dr      1.000  0.994 to 1.007  4,000
 
     """
-    chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
+    chosen = Settings(methods=methods, **settings)
     candidates = candidates_of(log, policies)
     limits = chosen.range_of(log) if chosen.interval == "anytime" else None
     with one_blas_thread():
@@ -145,7 +145,7 @@ def train_and_judge(
     True
 
     """
-    chosen = Settings(methods=tuple([methods] if isinstance(methods, str) else methods), **settings)
+    chosen = Settings(methods=methods, **settings)
     with one_blas_thread():
         judging, terms = judged(log, makers, chosen, split=split, parts=parts, tell=tell)
         return conclude(judging, terms, chosen)

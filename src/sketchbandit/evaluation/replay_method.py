@@ -19,7 +19,7 @@ from sketchbandit.evaluation.summary import range_with
 from sketchbandit.evaluation.target_policies import check_makers, learn
 from sketchbandit.evaluation.terms import Tell, one_blas_thread
 from sketchbandit.evaluation.weights import FAR, OFF, common_reward, too_few
-from sketchbandit.policy import PerAction
+from sketchbandit.policy import PerAction, Policy
 from sketchbandit.sketch.checks import check_real
 
 
@@ -111,7 +111,7 @@ def replay(
     return found
 
 
-def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> AnyArray:
+def _kept(log: Log, policy: Policy | PerAction, random: np.random.Generator, tell: Tell) -> AnyArray:
     """The decisions in which the policy chose the logged arm. It has learned from each."""
     least = float(log.probability.min())
     kept = []
@@ -130,7 +130,7 @@ def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> Any
     return np.array(kept, dtype=np.int64)
 
 
-def _choice(policy: Any, chunk: Chunk, number: int) -> int:
+def _choice(policy: Policy | PerAction, chunk: Chunk, number: int) -> int:
     if not isinstance(policy, PerAction):
         return int(policy.select(chunk.arms[number]))
     if chunk.offered is None:
@@ -141,7 +141,7 @@ def _choice(policy: Any, chunk: Chunk, number: int) -> int:
 
 def _told(
     name: str,
-    policy: Any,
+    policy: Policy | PerAction,
     log: Log,
     numbers: AnyArray,
     interval: Callable[[Vector], Interval],

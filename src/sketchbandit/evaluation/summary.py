@@ -1,6 +1,6 @@
 """What is asked of an evaluation, and the estimates with intervals from the terms of the candidates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ INTERVALS = (BOUNDED, "normal", "bootstrap", "anytime")
 class Settings:
     """The settings of an evaluation, apart from log and candidates."""
 
-    methods: tuple[str, ...] = ("ips", "snips", "dr")
+    methods: Sequence[str] = ("ips", "snips", "dr")
     model: object = "ridge"
     folds: int | str | None = None
     interval: str = BOUNDED

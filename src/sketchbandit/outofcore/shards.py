@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from sketchbandit import files
 from sketchbandit.arrays import Arrays, Rows, Scalars
@@ -68,11 +68,16 @@ class Plan:
         return CentredReader if self.center else BulkReader
 
     def _sketch(self) -> Sketch:
-        common: dict[str, Any] = {"size": self.size, "compensation": 0.0, "dtype": self.dtype}
         if self.epsilon is None:
-            return FrequentDirections(self.dim, **common)
-        horizon = self.rows or None  # that of all rows: the budgets of the shards add up to epsilon
-        return AdaptiveSketch(self.dim, epsilon=self.epsilon, horizon=horizon, **common)
+            return FrequentDirections(self.dim, size=self.size, dtype=self.dtype)
+        return AdaptiveSketch(
+            self.dim,
+            size=self.size,
+            epsilon=self.epsilon,
+            horizon=self.rows or None,  # that of all rows: the budgets of the shards add up to epsilon
+            compensation=0.0,
+            dtype=self.dtype,
+        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -181,7 +181,7 @@ def _checked(policies: Sequence[str]) -> list[str]:
     return list(policies)
 
 
-def maker(text: str, log: Log) -> Any:
+def maker(text: str, log: Log) -> object:
     """What makes a fresh policy of this name for a log; a model for each action, where actions have names."""
     if text == UNIFORM:
         return UNIFORM
@@ -194,7 +194,7 @@ def maker(text: str, log: Log) -> Any:
     return lambda: PerAction(names, lambda: known.build(asked, width, rounds=len(log)))
 
 
-def _action(text: str, log: Log) -> Any:
+def _action(text: str, log: Log) -> str | int:
     """The action of this name, which may be a number."""
     for action in log.actions or ():
         if str(action) == text:

@@ -75,7 +75,7 @@ def with_defaults(policy: Spec) -> Spec:
     return spec(policy.name, **{"ridge": _default(policy, "ridge"), **dict(policy.settings)})
 
 
-def _default(policy: Spec, name: str) -> Any:
+def _default(policy: Spec, name: str) -> Value:
     """Of a setting; None where there is none."""
     found = inspect.signature(recipe(policy.name).make).parameters.get(name)
     return None if found is None else found.default

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,7 @@ from sketchbandit.arrays import Rows, Scalars
 from sketchbandit.environment import Environment, Round
 from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
 from sketchbandit.linalg import fd_bound, gram_spectrum
+from sketchbandit.policy import Policy
 from sketchbandit.simulation import environments, measures, policies, rules
 from sketchbandit.simulation.environments import stream
 from sketchbandit.simulation.loop import LateRewards, play
@@ -204,7 +205,7 @@ class RaceResult(NamedTuple):
 class Player:
     """One policy on one permutation."""
 
-    def __init__(self, policy: Any, delay: int) -> None:
+    def __init__(self, policy: Policy | policies.ActionPolicy, delay: int) -> None:
         self._policy = policy
         self._rewards = LateRewards(delay)
         self.regret = 0.0

@@ -2,16 +2,13 @@
 
 import glob
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import IO
-
-import numpy as np
 
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.outofcore.sources.base import MatrixSource, RowChunk, leave_out, names_in, option
-from sketchbandit.outofcore.sources.numpy_files import read_header
+from sketchbandit.outofcore.sources.numpy_files import NpyPipe
 
 __all__ = [
     "STANDARD_INPUT",
@@ -36,55 +33,6 @@ _KINDS = {
     ".parquet": ("arrow_files", "ParquetSource"),
 }
 SUFFIXES = tuple(_KINDS)
-
-
-class PipeSource(MatrixSource):
-    """A matrix that can be read once, from its start."""
-
-    def __init__(self, file: IO[bytes], header: bool | None = None, name: str = "standard input") -> None:
-        self.name, self._file = name, file
-        self.rows = None
-        self._table = None
-        if file.peek(6)[:6] == b"\x93NUMPY":  # type: ignore[attr-defined]
-            self._header = read_header(name, file)
-            if self._header.is_fortran:
-                raise InputError(
-                    f"{name}: its columns lie together (Fortran order); save it in C order, or to a file"
-                )
-            self.rows, self.dim = self._header.shape
-            return
-        from sketchbandit.outofcore.sources.arrow_files import TextTable  # noqa: PLC0415  (needs pyarrow)
-
-        self._table = TextTable(name, file, header)
-        self.names = self._table.names
-        self._describe()
-
-    def leave_out(self, names: Collection[str]) -> None:
-        """Do not read these columns of a text."""
-        if self._table is not None:
-            self._table.leave_out(names)
-            self._describe()
-
-    def _describe(self) -> None:
-        if self._table is not None:
-            self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
-
-    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
-        """All that comes."""
-        del start, stop
-        if self._table is not None:
-            yield from self._table.chunks()
-            return
-        row_bytes = self.dim * self._header.dtype.itemsize
-        for first, last in self.bounds(0, self.rows or 0):
-            payload = self._file.read((last - first) * row_bytes)
-            if len(payload) < (last - first) * row_bytes:
-                raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
-            yield RowChunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
-        if self._file.read(1):
-            raise FileError(
-                f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
-            )
 
 
 def find(inputs: Sequence[str]) -> list[str]:
@@ -117,7 +65,7 @@ def find(inputs: Sequence[str]) -> list[str]:
 def open_source(name: str, header: bool | None = None) -> MatrixSource:
     """The matrix in a file, or what comes on standard input; ``header``: whether text begins with names."""
     if name == STANDARD_INPUT:
-        return PipeSource(sys.stdin.buffer, header)
+        return _standard_input(header)
     path = Path(name)
     if path.is_dir():
         raise InputError(f"{name} is a folder; name the files in it, e.g. '{name.rstrip('/')}/*.npy'")
@@ -133,3 +81,12 @@ def open_source(name: str, header: bool | None = None) -> MatrixSource:
     except PermissionError as error:
         raise FileError(f"{name} may not be read: {error.strerror}") from error
     return source
+
+
+def _standard_input(header: bool | None) -> MatrixSource:
+    name, file = "standard input", sys.stdin.buffer
+    if file.peek(6)[:6] == b"\x93NUMPY":  # type: ignore[union-attr]
+        return NpyPipe(name, file)
+    from sketchbandit.outofcore.sources.arrow_files import TextSource  # noqa: PLC0415  (needs pyarrow)
+
+    return TextSource(name, file, header)

@@ -28,11 +28,13 @@ _LINES = 1000  # of them
 _MISSING = frozenset(arrow_csv.ConvertOptions().null_values)  # how a number that is not there is written
 
 
-class TextTable:
-    """The first line of a text, and its rows. ``file`` is read from where it stands."""
+class TextSource(MatrixSource):
+    """A matrix in a text that can be read once. ``file`` is read from where it stands."""
+
+    rows: int | None = None
 
     def __init__(self, name: str, file: IO[bytes], header: bool | None = None) -> None:
-        self._name, self._file = name, file
+        self.name, self._file = name, file
         self._first = file.readline()
         if not self._first.strip():
             raise InputError(f"{name}: it is empty, or begins with an empty line")
@@ -58,25 +60,14 @@ class TextTable:
             self._head = self._first + self._head
         self._text = self._text_columns()
         self._kept = list(range(len(fields)))
+        self.leave_out(())
 
     def leave_out(self, names: Collection[str]) -> None:
         """Do not read these columns; where they have no names, they go by their numbers, from 0."""
         self._kept = [at for at in self._kept if self.names[at] not in names]
-
-    @property
-    def dim(self) -> int:
-        """How many columns are read."""
-        return len(self._kept)
-
-    @property
-    def columns(self) -> list[str] | None:
-        """Their names, if they have any."""
-        return [self.names[at] for at in self._kept] if self._has_header else None
-
-    @property
-    def text(self) -> list[str]:
-        """Those of them that are no numbers."""
-        return [self.names[at] for at in self._kept if at in self._text]
+        self.dim = len(self._kept)
+        self.columns = [self.names[at] for at in self._kept] if self._has_header else None
+        self.text = [self.names[at] for at in self._kept if at in self._text]
 
     def _text_columns(self) -> set[int]:
         """Columns with words and without a number in the first lines."""
@@ -100,23 +91,24 @@ class TextTable:
         if fields == [str(i) for i in range(len(fields))] and len(fields) > 1:
             begin = ", ".join(fields[:3]) + (", ..." if len(fields) > 3 else "")
             raise InputError(
-                f"{self._name}: its first line is {begin}: names of columns, or a row? Say --header or "
+                f"{self.name}: its first line is {begin}: names of columns, or a row? Say --header or "
                 "--no-header"
             )
         if not fields[0] and not any(map(_is_number, fields[1:])) and len(fields) > 1:
             raise InputError(
-                f"{self._name}: the first column has no name, so it looks like row numbers: write the file "
+                f"{self.name}: the first column has no name, so it looks like row numbers: write the file "
                 "without them (index=False), or leave them out: --header --drop ''"
             )
         if not all(map(_is_number, fields)) and any(map(_is_number, fields)):
             raise InputError(
-                f"{self._name}: its first line has words and numbers ({', '.join(fields[:4])}, ...): say "
+                f"{self.name}: its first line has words and numbers ({', '.join(fields[:4])}, ...): say "
                 "--header if they are the names of columns, --no-header if they are a row"
             )
         return not any(map(_is_number, fields))
 
-    def chunks(self) -> Iterator[RowChunk]:
-        """Its rows."""
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
+        """All that comes."""
+        del start, stop
         names = [str(i) for i in range(len(self.names))]
         kept = [names[at] for at in self._kept]
         source = _Rewound(self._head, self._file)
@@ -136,7 +128,7 @@ class TextTable:
                 first += batch.num_rows
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
-                raise FileError(f"{self._name}: {self._placed(str(error), first)}") from error
+                raise FileError(f"{self.name}: {self._placed(str(error), first)}") from error
 
     def _placed(self, message: str, read: int) -> str:
         """What the reader complains about, with rows counted from 0 as everywhere."""
@@ -152,35 +144,28 @@ class TextTable:
         )
 
 
-class CsvSource(MatrixSource):
+class CsvSource(TextSource):
     """A matrix in a text file, read from its start to its end: a file is a part."""
 
     def __init__(self, path: Path, header: bool | None = None) -> None:
-        self.name, self._path, self._header = str(path), path, header
+        self._path, self._header = path, header
         self._left_out: frozenset[str] = frozenset()
         with path.open("rb") as file:
-            self._table = TextTable(self.name, file, header)
+            super().__init__(str(path), file, header)
             file.seek(0)
-            self.rows = _count_lines(file) - (self._table.columns is not None)
-        self.names = self._table.names
-        self._describe()
+            self.rows = _count_lines(file) - self._has_header
 
     def leave_out(self, names: Collection[str]) -> None:
         """Do not read these columns."""
         self._left_out |= set(names)
-        self._table.leave_out(names)
-        self._describe()
-
-    def _describe(self) -> None:
-        self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
+        super().leave_out(names)
 
     def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
-        """All of them."""
-        del start, stop
+        """All of them, each time."""
         with self._path.open("rb") as file:
-            table = TextTable(self.name, file, self._header)
-            table.leave_out(self._left_out)
-            yield from table.chunks()
+            text = TextSource(self.name, file, self._header)
+            text.leave_out(self._left_out)
+            yield from text.chunks(start, stop)
 
 
 class _Rewound(io.RawIOBase):

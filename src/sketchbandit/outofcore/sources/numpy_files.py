@@ -125,6 +125,32 @@ class NpySource(MatrixSource):
             yield RowChunk(np.ascontiguousarray(matrix[first:last]), first)
 
 
+class NpyPipe(MatrixSource):
+    """An .npy file that can be read once, from its start, such as what comes on standard input."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self.name, self._file = name, file
+        self._header = read_header(name, file)
+        if self._header.is_fortran:
+            raise InputError(
+                f"{name}: its columns lie together (Fortran order); save it in C order, or to a file"
+            )
+        self.rows, self.dim = self._header.shape
+
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
+        """All that comes."""
+        row_bytes = self.dim * self._header.dtype.itemsize
+        for first, last in self.bounds(start, stop):
+            payload = self._file.read((last - first) * row_bytes)
+            if len(payload) < (last - first) * row_bytes:
+                raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
+            yield RowChunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
+        if self._file.read(1):
+            raise FileError(
+                f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
+            )
+
+
 def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
     """Tell the system about whole pages, where it can be told."""
     if not hasattr(mmap, advice):
