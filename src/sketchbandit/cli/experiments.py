@@ -49,9 +49,7 @@ class Bar(LiveProgress, RunProgress):
 commands = typer.Typer(rich_markup_mode="markdown")
 
 
-def _settings(name: str) -> list[str]:
-    return [setting for setting in parameters(name) if setting not in {"dtype", "explore", "rewards"}]
-
+_EVERYWHERE = {"dtype", "explore", "rewards"}  # settings that all policies have
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]
@@ -142,7 +140,9 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
 @commands.command(
     epilog="Policies: "
-    + "; ".join(f"{name} ({', '.join(_settings(name))})" for name in RECIPES)
+    + "; ".join(
+        f"{name} ({', '.join(key for key in parameters(name) if key not in _EVERYWHERE)})" for name in RECIPES
+    )
     + ". All take dtype=float32, delay=ROUNDS (rewards come late) and explore=RULE with the settings of the "
     + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}. And "
     + "rewards=MODEL with its settings written rewards.NAME: "
@@ -175,8 +175,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
         ),
     ] = verbs.PAPER,
     baselines: Annotated[
-        bool,
-        typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along."),
+        bool, typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along.")
     ] = True,
     jobs: Jobs = None,
     dask: Dask = None,

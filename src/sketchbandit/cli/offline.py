@@ -11,7 +11,7 @@ from rich.progress import BarColumn, TextColumn
 from sketchbandit.arrays import Scalars
 from sketchbandit.cli.output import LiveProgress, console, print_table, say
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.evaluation import Evaluation, Replay
+from sketchbandit.evaluation import Replay
 from sketchbandit.evaluation.report import FILES, write_report
 from sketchbandit.evaluation.results import numbers, plain
 from sketchbandit.simulation import judging
@@ -68,7 +68,11 @@ def judge(
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return
-    _show(found)
+    for title, header, rows in found.tables():
+        print_table(title, header, rows)
+    _doubt(found.verdicts())
+    for note in found.notes:
+        console.print(note, highlight=False, markup=False)
     say(f"report: {page}")
 
 
@@ -105,15 +109,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
     return least, most
 
 
-def _show(found: Evaluation) -> None:
-    for title, header, rows in found.tables():
-        print_table(title, header, rows)
-    _say(found.verdicts())
-    for note in found.notes:
-        console.print(note, highlight=False, markup=False)
-
-
-def _say(verdicts: Mapping[str, str]) -> None:
+def _doubt(verdicts: Mapping[str, str]) -> None:
     """Why nothing can be said of some."""
     for name, why in verdicts.items():
         typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
@@ -134,4 +130,4 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
             for life, shown in zip(lives.values(), shown_values, strict=True)
         ],
     )
-    _say({name: life.verdict for name, life in lives.items() if life.verdict})
+    _doubt({name: life.verdict for name, life in lives.items() if life.verdict})

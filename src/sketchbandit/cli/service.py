@@ -101,8 +101,7 @@ def serve(  # noqa: PLR0917  (typer takes options so)
         typer.Option("--standby", help="Follow the server that has the database; take over when it stops."),
     ] = False,
     snapshots: Annotated[
-        SnapshotPlace,
-        typer.Option(help="Where snapshots are written. At a start both places are read."),
+        SnapshotPlace, typer.Option(help="Where snapshots are written. At a start both places are read.")
     ] = SnapshotPlace.folder,
     snapshot_seconds: Annotated[
         float, typer.Option(min=0.1, help="Seconds between snapshots, if anything was learned.")

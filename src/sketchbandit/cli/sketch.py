@@ -35,12 +35,10 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         ),
     ] = None,
     drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated.")
     ] = None,
     drop_text: Annotated[
-        bool,
-        typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them."),
+        bool, typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them.")
     ] = False,
     center: Annotated[
         bool,

@@ -206,8 +206,7 @@ def _fetch(source: Source, progress: Progress | None) -> DataSet:
     if source.openml is None:
         raise FileNotFoundError(
             f"{source.name} is not here and OpenML does not have it: put it at {where}, or set {VARIABLE} "
-            "to its "
-            f"folder; {source.elsewhere}"
+            f"to its folder; {source.elsewhere}"
         )
     try:
         data = _download(source, progress)

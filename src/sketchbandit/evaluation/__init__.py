@@ -9,11 +9,10 @@ from sketchbandit.evaluation.estimators import METHODS
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.log_files import from_frame, read_log, write_log
 from sketchbandit.evaluation.models import Ridge
-from sketchbandit.evaluation.off_policy import evaluate, train_and_judge
+from sketchbandit.evaluation.off_policy import INTERVALS, evaluate, train_and_judge
 from sketchbandit.evaluation.replay_method import Replay, replay
 from sketchbandit.evaluation.results import Difference, Estimate, Evaluation
 from sketchbandit.evaluation.sequences import AnytimeValue, LowerBound
-from sketchbandit.evaluation.summary import INTERVALS
 from sketchbandit.evaluation.target_policies import Batched, train
 from sketchbandit.evaluation.weights import Weights
 

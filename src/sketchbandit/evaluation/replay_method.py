@@ -13,9 +13,9 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.bounded import of_rewards
 from sketchbandit.evaluation.intervals import NOTHING, Interval
 from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.off_policy import range_with
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.sequences import check_range
-from sketchbandit.evaluation.summary import range_with
 from sketchbandit.evaluation.target_policies import check_makers, learn
 from sketchbandit.evaluation.terms import Tell, one_blas_thread
 from sketchbandit.evaluation.weights import FAR, OFF, common_reward, too_few
@@ -140,11 +140,7 @@ def _choice(policy: Policy | PerAction, chunk: Chunk, number: int) -> int:
 
 
 def _told(
-    name: str,
-    policy: Policy | PerAction,
-    log: Log,
-    numbers: AnyArray,
-    interval: Callable[[Vector], Interval],
+    name: str, policy: Policy | PerAction, log: Log, numbers: AnyArray, interval: Callable[[Vector], Interval]
 ) -> Replay:
     rewards, rounds, common = log.reward[numbers], len(numbers), common_reward(log.reward)
     uncommon = float((rewards != common).sum())

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import matplotlib as mpl
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
 from sketchbandit._version import __version__
@@ -69,7 +69,9 @@ def write_report(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _, svg = save(forest(found, title=title), folder / "forest")
-    page = _template().render(
+    text = files("sketchbandit.evaluation").joinpath("report.html.jinja").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    page = environment.from_string(text).render(
         title=title,
         version=__version__,
         notes=found.notes,
@@ -81,8 +83,3 @@ def write_report(
     path = folder / "report.html"
     replace_file(path, page.encode())
     return path
-
-
-def _template() -> Template:
-    text = files("sketchbandit.evaluation").joinpath("report.html.jinja").read_text(encoding="utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)

@@ -145,7 +145,7 @@ def candidates_of(log: Log, policies: Mapping[str, object]) -> dict[str, Chances
     if LOGGED in policies:
         raise InputError(f"{LOGGED!r} is the policy that made the log; give your candidate another name")
     return {
-        str(name): checked(str(name), _chances_of(str(name), given, log)) for name, given in policies.items()
+        str(name): _checked(str(name), _chances_of(str(name), given, log)) for name, given in policies.items()
     }
 
 
@@ -221,7 +221,7 @@ def _always(name: str, action: Action, chunk: Chunk) -> Vector:
     return flat
 
 
-def checked(name: str, chances: Chances) -> Chances:
+def _checked(name: str, chances: Chances) -> Chances:
     """The same function, with a check that it returns probabilities."""
 
     def answer(chunk: Chunk) -> Vector:

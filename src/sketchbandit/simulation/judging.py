@@ -13,8 +13,8 @@ from sketchbandit import evaluation
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
-from sketchbandit.evaluation.off_policy import judged, judging_rows
-from sketchbandit.evaluation.summary import Settings, conclude
+from sketchbandit.evaluation.off_policy import Settings, conclude, judged, judging_rows
+from sketchbandit.evaluation.target_policies import UNIFORM
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
 from sketchbandit.processes import Answer, Message, Tell, ask_all, serve
@@ -24,7 +24,6 @@ from sketchbandit.simulation.specs import parse
 from sketchbandit.sketch.checks import check_count
 
 WORKER = "sketchbandit.simulation.judging"
-UNIFORM = "uniform"
 ALWAYS = "always:"
 """Followed by the name of an action: the policy that always takes it."""
 
@@ -62,10 +61,6 @@ class Candidate(NamedTuple):
         found = cls(**json.loads(text))
         tuples = {name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items()}
         return found._replace(settings=tuples)
-
-    def read(self) -> Log:
-        """Its log."""
-        return evaluation.read_log(self.log, bandit=self.bandit, dim=self.dim)
 
 
 def evaluate(
@@ -199,17 +194,14 @@ def _action(text: str, log: Log) -> str | int:
     for action in log.actions or ():
         if str(action) == text:
             return action
-    there = (
-        f"; there are {', '.join(map(str, log.actions[:8]))}"
-        if log.actions
-        else ": its actions have no names"
-    )
+    names = ", ".join(map(str, (log.actions or ())[:8]))
+    there = f"; there are {names}" if names else ": its actions have no names"
     raise InputError(f"{ALWAYS}{text}: the log has no action {text!r}{there}")
 
 
 def judge(candidate: Candidate, tell: Callable[[int], None]) -> None:
     """Judge one, and write what came of it into its file."""
-    log = candidate.read()
+    log = evaluation.read_log(candidate.log, bandit=candidate.bandit, dim=candidate.dim)
     make = maker(candidate.policy, log)
     if candidate.learning:
         if not callable(make):

@@ -63,7 +63,7 @@ class StreamingEstimator(BaseEstimator, Generic[Learned]):
         check_is_fitted(self)
         return self._checked(X)
 
-    def _learn(self, learned: Learned, *data: Any) -> Self:
+    def _learn(self, learned: Learned, *data: object) -> Self:
         """Let ``learned`` learn, and keep it, unless it raises."""
         learned.update(*data)
         self._learned = learned
@@ -108,7 +108,7 @@ def make_sketch(
             )
         return made
     try:
-        kind: Any = Sketch.of_kind(choice)
+        kind: Callable[..., Sketch] = Sketch.of_kind(choice)
     except FileError as error:
         raise InputError(f"sketch must be a name, or a function that makes one from dim: {error}") from None
     offered = {"size": size, "compensation": compensation, "epsilon": epsilon}

@@ -105,17 +105,17 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
     @property
     def error_bound_(self) -> float:
         """The certificate e, of several classes the largest: no direction lost more."""
-        return self._fitted.error_bound
+        return max(sketch.error_bound for sketch in self.sketches_)
 
     @property
     def sketch_rows_(self) -> int:
         """How many rows the sketches hold, all together."""
-        return self._fitted.row_count
+        return sum(sketch.row_count for sketch in self.sketches_)
 
     @property
     def nbytes_(self) -> int:
         """Bytes of every array held."""
-        return self._fitted.nbytes
+        return sum(output.nbytes for output in self._fitted.outputs)
 
     def regret_bound(self, norm: float) -> float:
         """What the losses so far exceed, at most, those of any fixed weights of that norm or less.
@@ -125,7 +125,8 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
         seen made of the theorem in docs/beyond-linear.md, with the sketch's error in it. Raises
         ``InputError`` if ``curvature`` is a number that was above the curvature of the loss in some round.
         """
-        return self._fitted.regret_bound(check_real("norm", norm, at_least=0.0))
+        norm = check_real("norm", norm, at_least=0.0)
+        return math.fsum(output.regret_bound(norm) for output in self._fitted.outputs)
 
 
 class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):

@@ -175,13 +175,7 @@ class OnlineNewton:
     """
 
     def __init__(
-        self,
-        sketch: Sketch,
-        alpha: float,
-        loss: Loss,
-        *,
-        bound: float = math.inf,
-        sigma: float | None = None,
+        self, sketch: Sketch, alpha: float, loss: Loss, *, bound: float = math.inf, sigma: float | None = None
     ) -> None:
         self.precision = Precision(sketch, alpha)
         self.loss = loss
@@ -281,11 +275,6 @@ class LearnedNewton:
         """The sketch of the first output."""
         return self.outputs[0].sketch
 
-    @property
-    def thetas(self) -> Matrix:
-        """All weights, (outputs, features), with that of the intercept last."""
-        return np.stack([output.theta for output in self.outputs])
-
     def update(self, X: Rows, targets: Matrix, weights: Vector) -> None:
         """Learn from rows, dense or CSR, with a target per output, (n, outputs)."""
         reach = self._checked(X, targets, weights)  # nothing is refused after this
@@ -341,8 +330,8 @@ class LearnedNewton:
 
     @property
     def coef(self) -> Matrix:
-        """The weights without that of the intercept."""
-        thetas = self.thetas
+        """The weights, (outputs, features), without that of the intercept."""
+        thetas = np.stack([output.theta for output in self.outputs])
         return thetas[:, :-1] if self._fit_intercept else thetas
 
     @property
@@ -353,22 +342,3 @@ class LearnedNewton:
     def margins(self, X: Rows) -> Matrix:
         """X w plus the intercept, (n, outputs), without clipping."""
         return np.asarray(X @ self.coef.T) + self.intercept
-
-    @property
-    def error_bound(self) -> float:
-        """The largest error bound of the sketches."""
-        return max(output.sketch.error_bound for output in self.outputs)
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows in all sketches."""
-        return sum(output.sketch.row_count for output in self.outputs)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays held."""
-        return sum(output.nbytes for output in self.outputs)
-
-    def regret_bound(self, norm: float) -> float:
-        """The regret bound, summed over all outputs."""
-        return math.fsum(output.regret_bound(norm) for output in self.outputs)
