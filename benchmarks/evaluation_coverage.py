@@ -29,10 +29,9 @@ from sketchbandit.drawing import STYLE, footnote, panels, save
 from sketchbandit.evaluation import AnytimeValue, Evaluation, Log
 from sketchbandit.evaluation.estimators import METHODS
 from sketchbandit.evaluation.intervals import NOTHING, Assumed, Interval, Normal
+from sketchbandit.evaluation.off_policy import Settings, conclude
 from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.sequences import Anytime
-from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.summary import conclude
 from sketchbandit.evaluation.terms import Terms, logged_terms
 from sketchbandit.evaluation.weights import LEAST_SIZE
 from sketchbandit_paper.reporting import markdown_table

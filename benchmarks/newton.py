@@ -23,8 +23,7 @@ from threadpoolctl import threadpool_limits
 
 import sketchbandit as sb
 from sketchbandit.sklearn import SketchedNewtonClassifier
-from sketchbandit.sklearn.losses import LogisticLoss
-from sketchbandit.sklearn.online_newton import OnlineNewton
+from sketchbandit.sklearn.online_newton import LogisticLoss, OnlineNewton
 
 DATA = ("farm-ads", "spam", "mnist")
 ALPHAS = (0.01, 0.1, 1.0)

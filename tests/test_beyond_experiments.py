@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import sketchbandit as sb
 from sketchbandit.drawing import save
-from sketchbandit.simulation import calibration, environments
-from sketchbandit.simulation.calibration import EDGES, LEAST, Calibration
+from sketchbandit.simulation import environments, runs
+from sketchbandit.simulation.runs import EDGES, LEAST, Calibration
 from sketchbandit.simulation.specs import Spec, parse
 from sketchbandit_paper import plan, runner
 from sketchbandit_paper.claims import NOT, PARTLY, REPRODUCED
@@ -49,7 +49,7 @@ def test_log_loss_and_bins_are_those_of_the_definition() -> None:
 def test_predictions_are_made_before_the_reward_is_known() -> None:
     """The rows are those of a loop by hand."""
     clicks = environments.build(parse("gaussian:dim=6,arms=4,clicks=0.3"), 2)
-    rows = list(calibration.measure(sb.oful(6, rewards=sb.Logistic()), clicks, 30, 3))
+    rows = list(runs.calibration(sb.oful(6, rewards=sb.Logistic()), clicks, 30, 3))
     policy, found, regret = sb.oful(6, rewards=sb.Logistic()), Calibration(), 0.0
     for drawn in clicks.rounds(30):
         chosen = policy.select(drawn.arms)

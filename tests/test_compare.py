@@ -15,7 +15,7 @@ from sketchbandit.cli.app import app
 from sketchbandit.data import DataSet, load
 from sketchbandit.environment import ContextualClassification
 from sketchbandit.simulation import environments
-from sketchbandit.simulation.columns import said_of_scales, standardised
+from sketchbandit.simulation.environments import said_of_scales, standardised
 from sketchbandit.simulation.loop import LateRewards
 from sketchbandit.simulation.runs import Run, perform
 from sketchbandit.simulation.specs import parse, spec

@@ -22,8 +22,7 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit.dask import fit_logged, sketch
 from sketchbandit.linalg import spectral_error
-from sketchbandit.simulation.cluster import run_on_cluster
-from sketchbandit.simulation.pool import Failure, Result
+from sketchbandit.simulation.pool import Failure, Result, run_on_cluster
 from sketchbandit.simulation.runs import Run, perform
 from sketchbandit.simulation.specs import parse, spec
 from sketchbandit.testing import make_rows
@@ -162,7 +161,7 @@ def test_bad_partitions_are_named() -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that does not answer is given up at once."""
-    monkeypatch.setattr("sketchbandit.dask.merging._PATIENCE", 0.2)
+    monkeypatch.setattr("sketchbandit.dask.partitions._PATIENCE", 0.2)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -384,7 +383,7 @@ def test_commands_that_are_given_a_cluster(
     assert not done.failures
     assert done.results.all_rows["round"].max() == 10
     settings["fresh"] = True
-    monkeypatch.setattr("sketchbandit.dask.merging._PATIENCE", 0.2)
+    monkeypatch.setattr("sketchbandit.dask.partitions._PATIENCE", 0.2)
     with pytest.raises(sb.InputError, match="choose one"):
         verbs.compare(["oful"], dask="tcp://127.0.0.1:9", jobs=2, **settings)
     with pytest.raises(sb.SketchBanditError, match=r"no Dask scheduler at tcp://127\.0\.0\.1:9"):

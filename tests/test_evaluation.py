@@ -25,11 +25,11 @@ from sketchbandit.evaluation import (
     train,
     train_and_judge,
 )
-from sketchbandit.evaluation.candidates import candidates_of
 from sketchbandit.evaluation.estimators import Sample
 from sketchbandit.evaluation.intervals import Bootstrap, normal
 from sketchbandit.evaluation.models import fit
 from sketchbandit.evaluation.sequences import mixture_boundary
+from sketchbandit.evaluation.target_policies import candidates_of
 from sketchbandit.evaluation.terms import terms_of
 from tests.logs import ARMS, THETA, TRUTH, contexts, mean_rewards, rival, uniform_log, world
 
@@ -466,7 +466,7 @@ def test_a_policy_is_not_judged_by_what_it_has_learned() -> None:
 
 def test_what_was_learned_before_a_bad_row_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows 0 to 300 were learned when a later one was refused; those after it were not."""
-    monkeypatch.setattr("sketchbandit.evaluation.sources._TOGETHER", 100 * ARMS * len(THETA))
+    monkeypatch.setattr("sketchbandit.evaluation.logged_arms._TOGETHER", 100 * ARMS * len(THETA))
     w = world(400, seed=14)
     spoilt = w.arms.copy()
     spoilt[350] = np.nan

@@ -11,10 +11,9 @@ from pyarrow import parquet
 
 import sketchbandit as sb
 from sketchbandit.evaluation import Log, evaluate, from_frame, read_log, replay, write_log
-from sketchbandit.evaluation.evaluation import differences, numbers
 from sketchbandit.evaluation.parquet import ParquetArms
 from sketchbandit.evaluation.report import write_report
-from sketchbandit.evaluation.results import Difference, Estimate
+from sketchbandit.evaluation.results import Difference, Estimate, differences, numbers
 from tests.logs import ARMS, rival, world
 
 GOOD: dict[str, Any] = {

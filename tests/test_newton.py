@@ -22,8 +22,7 @@ import sketchbandit as sb
 from sketchbandit.linalg import SparseVector
 from sketchbandit.precision import Precision
 from sketchbandit.sklearn import SketchedNewtonClassifier, SketchedNewtonRegressor
-from sketchbandit.sklearn.losses import LogisticLoss, SquaredLoss
-from sketchbandit.sklearn.online_newton import OnlineNewton
+from sketchbandit.sklearn.online_newton import LogisticLoss, OnlineNewton, SquaredLoss
 from sketchbandit.testing import make_rows
 
 Array = NDArray[np.float64]

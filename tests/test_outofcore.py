@@ -23,8 +23,8 @@ import sketchbandit as sb
 from sketchbandit import errors, outofcore
 from sketchbandit.cli.app import app
 from sketchbandit.linalg import spectral_error
-from sketchbandit.outofcore import job, shards
-from sketchbandit.outofcore.sources import direct_io, open_source
+from sketchbandit.outofcore import job
+from sketchbandit.outofcore.sources import numpy_files, open_source
 from sketchbandit.testing import make_rows
 
 DIM = 12
@@ -34,8 +34,8 @@ Matrix = NDArray[np.float64]
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of 250 rows, so that there are several."""
-    monkeypatch.setattr(shards, "_LEAST_BYTES", 8 * DIM * 250)
-    monkeypatch.setattr(shards, "_MOST_BYTES", 8 * DIM * 250)
+    monkeypatch.setattr(job, "_LEAST_BYTES", 8 * DIM * 250)
+    monkeypatch.setattr(job, "_MOST_BYTES", 8 * DIM * 250)
 
 
 def matrix(count: int = 1000, dim: int = DIM, seed: int = 0) -> Matrix:
@@ -160,7 +160,7 @@ def test_small_files_share_a_part(tmp_path: Path) -> None:
     for number, some in enumerate(np.array_split(rows, 40)):
         np.save(tmp_path / f"{number:02}.npy", some)
     sources = [open_source(str(path)) for path in sorted(tmp_path.glob("*.npy"))]
-    made = shards.divide(shards.Plan(DIM, 1000, 5, None, "float64", None), sources, tmp_path)
+    made = job.divide(job.Plan(DIM, 1000, 5, None, "float64", None), sources, tmp_path)
     assert [part.rows for part in made] == [250] * 4
     assert_same(outofcore.sketch([str(tmp_path / "*.npy")], size=5), oracle(rows))
     some = rows[:25].copy()
@@ -273,8 +273,8 @@ def test_large_files_are_read_past_the_cache(tmp_path: Path, monkeypatch: pytest
     """By a thread that is ahead: the same chunks, from any row to any other; it ends when nobody reads."""
     rows = make_rows("gaussian", 3000, 13, seed=4)
     np.save(tmp_path / "x.npy", rows)
-    monkeypatch.setattr(direct_io, "is_worth_it", lambda _: True)
-    monkeypatch.setattr(direct_io, "BLOCK_BYTES", 5000)
+    monkeypatch.setattr(numpy_files, "is_worth_reading_ahead", lambda _: True)
+    monkeypatch.setattr(numpy_files, "BLOCK_BYTES", 5000)
     source = open_source(str(tmp_path / "x.npy"))
     for start, stop in ((0, 3000), (1, 2), (17, 2999), (2990, 3000)):
         found = [(chunk.rows.copy(), chunk.first) for chunk in source.chunks(start, stop)]
@@ -303,9 +303,9 @@ def test_what_is_worth_reading_past_the_cache(tmp_path: Path, monkeypatch: pytes
         file.truncate(1 << 20)
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1025}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    assert not direct_io.is_worth_it(tmp_path / "sparse")
+    assert not numpy_files.is_worth_reading_ahead(tmp_path / "sparse")
     pages["SC_PHYS_PAGES"] = 1000
-    assert direct_io.is_worth_it(tmp_path / "sparse") is hasattr(os, "O_DIRECT")
+    assert numpy_files.is_worth_reading_ahead(tmp_path / "sparse") is hasattr(os, "O_DIRECT")
 
 
 # -- bad input ----------------------------------------------------------------------------------------------
@@ -734,8 +734,8 @@ def test_what_a_watcher_raises_is_raised(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from sketchbandit import errors, outofcore
-from sketchbandit.outofcore import job, shards
-shards._LEAST_BYTES = shards._MOST_BYTES = 8 * 12 * 250
+from sketchbandit.outofcore import job
+job._LEAST_BYTES = job._MOST_BYTES = 8 * 12 * 250
 class Killing(outofcore.Watcher):
     left = 600
     def advance(self, rows):
@@ -822,13 +822,13 @@ def test_two_jobs_for_one_file(tmp_path: Path) -> None:
 
 MEMORY = """
 import json, resource, sys
-from sketchbandit.outofcore import shards, worker
-from sketchbandit.outofcore.sources import direct_io
-direct_io.is_worth_it = lambda path: False
-plan = shards.Plan(1000, 40_000, 20, None, "float64", None)
-piece = shards.Piece(sys.argv[1], 0, 40_000, shards.stamp_of(sys.argv[1]))
+from sketchbandit.outofcore import job, worker
+from sketchbandit.outofcore.sources import numpy_files
+numpy_files.is_worth_reading_ahead = lambda path: False
+plan = job.Plan(1000, 40_000, 20, None, "float64", None)
+piece = job.Piece(sys.argv[1], 0, 40_000, job.stamp_of(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-worker.handle(shards.Shard(plan, (piece,), sys.argv[2]).to_json(), lambda news: None)
+worker.handle(job.Shard(plan, (piece,), sys.argv[2]).to_json(), lambda news: None)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 

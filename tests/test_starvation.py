@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import sketchbandit as sb
 from sketchbandit.policy.recipes import RECIPES, register
-from sketchbandit.simulation import droughts, environments, policies, rules
+from sketchbandit.simulation import environments, policies, rules, runs
 from sketchbandit.simulation.runs import Run, perform
 from sketchbandit.simulation.specs import parse, spec
 from sketchbandit_paper import plan
@@ -44,7 +44,7 @@ class Told(sb.Environment):
 def test_droughts_are_stretches_of_zeros(rewards: list[float]) -> None:
     """The first counts only if it begins with the first round."""
     stretches = [(paid, len(list(some))) for paid, some in groupby(rewards, key=bool)]
-    found = droughts.measure(sb.oful(1), Told(rewards), len(rewards))
+    found = runs.droughts(sb.oful(1), Told(rewards), len(rewards))
     assert found["dry_at_most"] == max([length for paid, length in stretches if not paid], default=0)
     assert found["dry_at_first"] == (0 if stretches[0][0] else stretches[0][1])
     assert found["reward"] == sum(rewards)

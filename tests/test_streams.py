@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sketchbandit.simulation import environments, streams
+from sketchbandit.simulation import environments
+from sketchbandit.simulation.environments import CachedRounds
 from sketchbandit.simulation.pool import in_order
 from sketchbandit.simulation.runs import Run
 from sketchbandit.simulation.specs import parse
-from sketchbandit.simulation.streams import CachedRounds
 
 ARMS = "gaussian:dim=6,arms=4"
 
@@ -35,7 +35,7 @@ def test_a_stream_too_long_to_keep_is_drawn_anew(
     monkeypatch: pytest.MonkeyPatch, *, count: int, is_kept: bool
 ) -> None:
     """The rounds are the same."""
-    monkeypatch.setattr(streams, "MOST_BYTES", 5 * 4 * 6 * 8)
+    monkeypatch.setattr(environments, "MOST_BYTES", 5 * 4 * 6 * 8)
     plain = environments.build(parse(ARMS), 0)
     kept = CachedRounds(plain)
     found = [drawn.arms for drawn in kept.rounds(count)]

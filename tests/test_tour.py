@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 import sketchbandit as sb
 from sketchbandit.cli.app import app
-from sketchbandit.simulation import chance, environments
+from sketchbandit.simulation import environments
 from sketchbandit.simulation.runs import Run, perform
-from sketchbandit.simulation.specs import Spec, spec
+from sketchbandit.simulation.specs import UNIFORM, Spec, is_chance, spec
 from sketchbandit_paper import answers, plan, reporting, runner, verbs
 from sketchbandit_paper.claims import CLAIMS, OPEN
 from sketchbandit_paper.definitions import EXPERIMENTS, choose
@@ -99,7 +99,7 @@ def test_the_claims_of_the_tour_are_those_that_a_short_run_can_judge() -> None:
 def test_chance_is_the_mean_over_the_arms() -> None:
     """Beside brute force: clicks, noise and means; one in ten digits is right."""
     environment = spec("gaussian", dim=6, arms=5, clicks=0.3)
-    run = Run(kind="chance", environment=environment, contender=chance.UNIFORM, rounds=40, seed=3, points=2)
+    run = Run(kind="chance", environment=environment, contender=UNIFORM, rounds=40, seed=3, points=2)
     rows = perform(run)
     drawn = list(environments.build(environment, 3).rounds(40))
     assert [row["round"] for row in rows] == [20, 40]
@@ -110,7 +110,7 @@ def test_chance_is_the_mean_over_the_arms() -> None:
         )
         assert row["regret"] == pytest.approx(sum(one.means.max() - one.means.mean() for one in until))
     with pytest.raises(sb.InputError, match="no settings"):
-        chance.is_chance(spec("uniform", size=3))
+        is_chance(spec("uniform", size=3))
 
 
 def test_the_table_is_that_of_the_runs(results: Results) -> None:

@@ -20,7 +20,7 @@ from benchmarks.bakeoff.remote import MEMORY
 from benchmarks.bakeoff.running import Limits, Run, arena, measure_speed, missing, play_missing
 from benchmarks.bakeoff.store import Store
 from benchmarks.bakeoff.streams import CONDITIONS, SETS, data_set, streams
-from sketchbandit.cli.progress import Bar
+from sketchbandit.cli.experiments import Bar
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

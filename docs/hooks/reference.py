@@ -128,7 +128,7 @@ FAMILIES = {
     "sketchbandit.explore.choice": "Choice and ActionChoice",
     "sketchbandit.sketch.singular_values": "spectrum and Spectrum",
     "sketchbandit.arms.catalogue": "Catalogue and Offer",
-    "sketchbandit.evaluation.replaying": "replay and Replay",
+    "sketchbandit.evaluation.replay_method": "replay and Replay",
 }
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from sketchbandit.policy.recipes import EXACT_UP_TO
 from sketchbandit.simulation import environments
-from sketchbandit.simulation.chance import UNIFORM, is_chance
+from sketchbandit.simulation.specs import UNIFORM, is_chance
 from sketchbandit_paper import plan
 from sketchbandit_paper.definitions.tour import DEFAULT, EXACT, TOUR
 from sketchbandit_paper.figures import DRAWN

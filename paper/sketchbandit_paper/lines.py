@@ -3,10 +3,9 @@
 from typing import NamedTuple
 
 from sketchbandit.drawing import Look, looks
-from sketchbandit.simulation.chance import TITLE
 from sketchbandit.simulation.policies import family
 from sketchbandit.simulation.rules import RULE
-from sketchbandit.simulation.specs import Spec
+from sketchbandit.simulation.specs import UNIFORM_TITLE, Spec
 from sketchbandit_paper.results import Results
 
 _ADAPTIVE = Look("#009E73", "P")
@@ -19,7 +18,7 @@ _LOOKS = {
     "DBSLinUCB-RFD": Look("#0072B2", "o"),
     "Adaptive": _ADAPTIVE,
     "Adaptive, anytime": _ADAPTIVE,
-    TITLE: Look("#7F7F7F", "o"),
+    UNIFORM_TITLE: Look("#7F7F7F", "o"),
 }
 _RULE_LOOKS = {
     "thompson": Look("#0072B2", "o"),

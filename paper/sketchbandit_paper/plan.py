@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sketchbandit.simulation import chance, environments, policies, rules
+from sketchbandit.simulation import environments, policies, rules
 from sketchbandit.simulation.runs import Run
-from sketchbandit.simulation.specs import Spec, spec
+from sketchbandit.simulation.specs import Spec, is_chance, spec
 from sketchbandit_paper.experiment import Experiment, Series
 from sketchbandit_paper.profiles import FIRST_TUNING_SEED, TUNING_STRIDE, Profile
 from sketchbandit_paper.readings import SHARED, UNTUNED
@@ -130,7 +130,7 @@ def runs_of(experiment: Experiment, member: Spec, profile: Profile, chosen: Choi
     rounds = rounds_of(experiment, profile)
     return [
         Run(
-            kind="chance" if chance.is_chance(member) else experiment.kind,
+            kind="chance" if is_chance(member) else experiment.kind,
             environment=environment,
             contender=contender,
             rounds=rounds,

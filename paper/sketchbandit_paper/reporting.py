@@ -14,9 +14,8 @@ from sketchbandit._version import __version__
 from sketchbandit.drawing import save
 from sketchbandit.files import replace_file
 from sketchbandit.simulation import environments, policies
-from sketchbandit.simulation.approximation import SKETCHES
 from sketchbandit.simulation.pool import Failure
-from sketchbandit.simulation.runs import Run
+from sketchbandit.simulation.runs import SKETCHES, Run
 from sketchbandit_paper import answers
 from sketchbandit_paper.answers import Answer
 from sketchbandit_paper.claims import CLAIMS, OURS, Claim, Finding

@@ -12,10 +12,9 @@ from scipy import stats
 from sketchbandit._version import __version__
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import FileError
-from sketchbandit.simulation.chance import is_chance
 from sketchbandit.simulation.policies import DELAY
 from sketchbandit.simulation.rules import number_of
-from sketchbandit.simulation.specs import Spec
+from sketchbandit.simulation.specs import Spec, is_chance
 from sketchbandit_paper import plan
 from sketchbandit_paper.definitions import EXPERIMENTS
 from sketchbandit_paper.experiment import Experiment

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sketchbandit import data
 from sketchbandit.simulation import environments, policies
-from sketchbandit.simulation.cluster import run_on_cluster
-from sketchbandit.simulation.pool import Failure, Result, run_all
+from sketchbandit.simulation.pool import Failure, Result, run_all, run_on_cluster
 from sketchbandit.simulation.runs import Run
 from sketchbandit_paper import plan
 from sketchbandit_paper.definitions import EXPERIMENTS

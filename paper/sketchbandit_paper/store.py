@@ -13,7 +13,7 @@ from pyarrow import parquet
 from sketchbandit._version import __version__
 from sketchbandit.errors import FileError, InputError
 from sketchbandit.files import lock_folder, replace_file
-from sketchbandit.simulation import machine
+from sketchbandit.simulation.pool import describe_machine
 from sketchbandit.simulation.runs import Row
 
 SCHEMA = pa.schema(
@@ -94,7 +94,7 @@ class Store:
 
     def add(self, results: Sequence[list[Row]]) -> None:
         """Append the rows of finished runs; they are on the disk when this returns."""
-        here = {"machine": machine.describe()}  # unless a row says that it comes from elsewhere
+        here = {"machine": describe_machine()}  # unless a row says that it comes from elsewhere
         rows = [{**here, **row} for result in results for row in result]
         if not rows:
             return
@@ -141,7 +141,7 @@ class Store:
             self._check(before, settings, resume=resume)
             ids = [*dict.fromkeys([*before["ids"], *settings["ids"]])]
             settings = {**settings, "ids": ids, "data": {**before["data"], **settings["data"]}}
-        manifest = {"version": __version__, "machine": machine.describe(), **settings}
+        manifest = {"version": __version__, "machine": describe_machine(), **settings}
         replace_file(self.folder / MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
         for leftover in self._parts.glob(".*.tmp"):
             leftover.unlink()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sketchbandit.simulation import policies
-from sketchbandit.simulation.droughts import DROUGHT
+from sketchbandit.simulation.runs import DROUGHT
 from sketchbandit_paper import bounds
 from sketchbandit_paper.results import Results, summary
 

@@ -8,10 +8,10 @@ from typing import Any
 from sketchbandit import data as data_sets
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.policy.recipes import RECIPES
-from sketchbandit.simulation import chance, environments, rules
+from sketchbandit.simulation import environments, rules
 from sketchbandit.simulation import policies as known
-from sketchbandit.simulation.columns import said_of_scales
-from sketchbandit.simulation.specs import Spec, parse, spec
+from sketchbandit.simulation.environments import said_of_scales
+from sketchbandit.simulation.specs import UNIFORM, UNIFORM_TITLE, Spec, is_chance, parse, spec
 from sketchbandit.sketch.checks import check_count
 from sketchbandit_paper import beside, reporting, runner, verifying
 from sketchbandit_paper.beside import Beside
@@ -32,7 +32,7 @@ PAPER, CONTEXTUAL = "paper", "contextual"
 PROTOCOLS = (PAPER, CONTEXTUAL)
 _BASELINES = {
     "Greedy": known.with_defaults(spec("adaptive", explore="greedy")),
-    chance.TITLE: chance.UNIFORM,
+    UNIFORM_TITLE: UNIFORM,
 }
 """What every race has as a reference: no exploration, and no learning."""
 
@@ -167,7 +167,7 @@ def compare(
         asked = parse(text)
         known.check(asked)
         rules.refuse_ambiguous(asked)
-        if not chance.is_chance(asked):
+        if not is_chance(asked):
             environments.check_rewards(environment, known.model_of(asked))
         member = asked if tune and not known.is_given(asked) else known.with_defaults(asked)
         if known.label(asked) in series:

@@ -4,9 +4,8 @@ It is what a newcomer sees first. Short runs on data that need no files, and tho
 that a short run can judge.
 """
 
-from sketchbandit.simulation.chance import TITLE, UNIFORM
 from sketchbandit.simulation.policies import with_defaults
-from sketchbandit.simulation.specs import Spec, spec
+from sketchbandit.simulation.specs import UNIFORM, UNIFORM_TITLE, Spec, spec
 from sketchbandit_paper.definitions import contenders as who
 from sketchbandit_paper.experiment import Experiment
 
@@ -26,7 +25,9 @@ def _tour(name: str, title: str, environment: Spec, size: int) -> Experiment:
         id=f"tour-{name}",
         title=title,
         environment=environment,
-        series=who.alone(*((label, with_defaults(player)) for label, player in players), (TITLE, UNIFORM)),
+        series=who.alone(
+            *((label, with_defaults(player)) for label, player in players), (UNIFORM_TITLE, UNIFORM)
+        ),
         rounds=4000,
         figure="costs",
         optional=True,

@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 
 from sketchbandit.drawing import STYLE, footnote, label_ends, panels
 from sketchbandit.simulation import environments
-from sketchbandit.simulation.approximation import SKETCHES
-from sketchbandit.simulation.chance import is_chance
+from sketchbandit.simulation.runs import SKETCHES
+from sketchbandit.simulation.specs import is_chance
 from sketchbandit_paper.lines import Line, lines_of
 from sketchbandit_paper.plan import rounds_of
 from sketchbandit_paper.results import Results

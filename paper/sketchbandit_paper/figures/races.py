@@ -6,7 +6,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from sketchbandit.drawing import STYLE, footnote, panels
-from sketchbandit.simulation.chance import is_chance
+from sketchbandit.simulation.specs import is_chance
 from sketchbandit_paper import plan
 from sketchbandit_paper.figures.over_rounds import draw_regret
 from sketchbandit_paper.lines import lines_of

@@ -60,7 +60,7 @@ COMMANDS = {
 class LazyGroup(TyperGroup):
     """Looks for a command in its module."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         """All of them, in the order of help."""
         del ctx
         return list(COMMANDS)
@@ -76,10 +76,9 @@ class LazyGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help, from the summaries: no command is imported for it."""
         mode = self.rich_markup_mode
-        known: dict[str, Any] = {
-            name: TyperCommand(name, help=entry.summary, rich_markup_mode=mode)
-            for name, entry in COMMANDS.items()
-        }
+        known = [
+            TyperCommand(name, help=entry.summary, rich_markup_mode=mode) for name, entry in COMMANDS.items()
+        ]
         listing = TyperGroup(
             name=self.name, commands=known, help=self.help, params=self.params, rich_markup_mode=mode
         )

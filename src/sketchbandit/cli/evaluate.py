@@ -76,8 +76,7 @@ def evaluate(  # noqa: PLR0917  (typer takes options so)
     split: Split = None,
     parts: Parts = None,
     learning: Annotated[
-        bool,
-        typer.Option("--learning", help="Replay the log: what does each policy earn while it learns?"),
+        bool, typer.Option("--learning", help="Replay the log: what does each policy earn while it learns?")
     ] = False,
     reward_range: RewardRange = None,
     max_weight: MaxWeight = None,

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
 
 from sketchbandit import data as data_sets
-from sketchbandit.cli.output import complaints, console, print_table
-from sketchbandit.cli.progress import Bar
+from sketchbandit.cli.output import LiveProgress, complaints, console, print_table, say
 from sketchbandit.data import open_bandit
 from sketchbandit.estimate.base import MODELS
 from sketchbandit.policy.recipes import RECIPES, parameters
@@ -24,15 +24,33 @@ from sketchbandit_paper.definitions.tour import TOUR
 from sketchbandit_paper.profiles import PROFILES
 from sketchbandit_paper.readings import DEFAULT, READINGS
 from sketchbandit_paper.reporting import FULL_VERDICTS, Report
+from sketchbandit_paper.runner import RunProgress
 from sketchbandit_paper.tables import short_table, table
 from sketchbandit_paper.verdicts import Findings, judged, not_judged
+
+
+class Bar(LiveProgress, RunProgress):
+    """Told of stages and finished runs; draws one line for each stage."""
+
+    def __init__(self) -> None:
+        super().__init__(TextColumn("{task.description:22}"), BarColumn(), MofNCompleteColumn())
+        self._downloads: dict[str, TaskID] = {}
+
+    def stage(self, name: str, total: int, done: int) -> None:
+        """A stage of so many runs begins; some of them were done before."""
+        self._task = self._progress.add_task(name, total=total, completed=done)
+
+    def download(self, name: str, come: int, total: int) -> None:
+        """So many bytes of a data set have come."""
+        if name not in self._downloads:
+            self._downloads[name] = self._progress.add_task(f"get {name}", total=total or None)
+        self._progress.update(self._downloads[name], completed=come)
+
 
 commands = typer.Typer(rich_markup_mode="markdown")
 
 
-def _settings(name: str) -> list[str]:
-    return [setting for setting in parameters(name) if setting not in {"dtype", "explore", "rewards"}]
-
+_EVERYWHERE = {"dtype", "explore", "rewards"}  # settings that all policies have
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures and the report.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Processes at a time; by default one for each core.")]
@@ -123,7 +141,9 @@ def reproduce(  # noqa: PLR0917  (typer takes options so)
 
 @commands.command(
     epilog="Policies: "
-    + "; ".join(f"{name} ({', '.join(_settings(name))})" for name in RECIPES)
+    + "; ".join(
+        f"{name} ({', '.join(key for key in parameters(name) if key not in _EVERYWHERE)})" for name in RECIPES
+    )
     + ". All take dtype=float32, delay=ROUNDS (rewards come late) and explore=RULE with the settings of the "
     + f"rule, written explore.epsilon where the policy has a setting of that name: {listed()}. And "
     + "rewards=MODEL with its settings written rewards.NAME: "
@@ -158,8 +178,7 @@ def compare(  # noqa: PLR0917  (typer takes options so)
         ),
     ] = verbs.PAPER,
     baselines: Annotated[
-        bool,
-        typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along."),
+        bool, typer.Option("--baselines/--no-baselines", help="Let a greedy and a uniform choice play along.")
     ] = True,
     jobs: Jobs = None,
     dask: Dask = None,
@@ -316,7 +335,7 @@ def _beside(done: Beside) -> None:
     for title, claims in (("the paper's claims", done.paper), ("our claims", done.ours)):
         print_table(title, *table_of_readings(done.readings, claims))
     console.print("● reproduced, ◐ partly, ○ not, - open", highlight=False)
-    console.print(f"table: {done.path}", soft_wrap=True, highlight=False, markup=False)
+    say(f"table: {done.path}")
 
 
 def _tables(done: Report) -> None:
@@ -328,8 +347,8 @@ def _tables(done: Report) -> None:
 
 def _finish(done: Report) -> None:
     if done.figure is not None:
-        console.print(f"figure: {done.figure}", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"report: {done.path}", soft_wrap=True, highlight=False, markup=False)
+        say(f"figure: {done.figure}")
+    say(f"report: {done.path}")
     if done.failures:
         typer.secho(f"{len(done.failures)} runs failed; the first: {done.failures[0].reason}", err=True)
         raise typer.Exit(1)

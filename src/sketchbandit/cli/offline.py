@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TextColumn
 
 from sketchbandit.arrays import Scalars
-from sketchbandit.cli.output import LiveProgress, console, print_table
+from sketchbandit.cli.output import LiveProgress, console, print_table, say
 from sketchbandit.errors import InputError, SketchBanditError
-from sketchbandit.evaluation import Evaluation, Replay
-from sketchbandit.evaluation.evaluation import numbers, plain
+from sketchbandit.evaluation import Replay
 from sketchbandit.evaluation.report import FILES, write_report
+from sketchbandit.evaluation.results import numbers, plain
 from sketchbandit.simulation import judging
 
 _OPTIONS = {
@@ -30,16 +30,10 @@ class DecisionBar(LiveProgress, judging.DecisionProgress):
 
     def __init__(self) -> None:
         super().__init__(TextColumn("judging"), BarColumn(), TextColumn("{task.completed:,.0f} decisions"))
-        self._task: TaskID | None = None
 
     def begin(self, decisions: int) -> None:
         """So many, by all candidates together."""
         self._task = self._progress.add_task("", total=decisions)
-
-    def advance(self, decisions: int) -> None:
-        """So many more."""
-        if self._task is not None:
-            self._progress.advance(self._task, decisions)
 
 
 def judge(
@@ -74,8 +68,12 @@ def judge(
     if as_json:
         typer.echo(json.dumps(found.to_json()))
         return
-    _show(found)
-    console.print(f"report: {page}", soft_wrap=True, highlight=False, markup=False)
+    for title, header, rows in found.tables():
+        print_table(title, header, rows)
+    _doubt(found.verdicts())
+    for note in found.notes:
+        console.print(note, highlight=False, markup=False)
+    say(f"report: {page}")
 
 
 @contextmanager
@@ -111,15 +109,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
     return least, most
 
 
-def _show(found: Evaluation) -> None:
-    for title, header, rows in found.tables():
-        print_table(title, header, rows)
-    _say(found.verdicts())
-    for note in found.notes:
-        console.print(note, highlight=False, markup=False)
-
-
-def _say(verdicts: Mapping[str, str]) -> None:
+def _doubt(verdicts: Mapping[str, str]) -> None:
     """Why nothing can be said of some."""
     for name, why in verdicts.items():
         typer.secho(f"{name}: nothing can be said: {why}", err=True, fg=typer.colors.YELLOW)
@@ -130,21 +120,14 @@ def _lives(lives: dict[str, Replay], *, as_json: bool) -> None:
         rows = [{**plain(life.estimate), "decisions": life.decisions} for life in lives.values()]
         typer.echo(json.dumps({"replay": rows, "verdicts": {n: r.verdict for n, r in lives.items()}}))
         return
+    shown_values = numbers([life.estimate for life in lives.values()])
     header = ["policy", "rounds", "of decisions", "mean reward", "interval", "judged"]
     print_table(
         "while they learn",
         header,
         [
-            [
-                life.policy,
-                f"{life.rounds:,}",
-                f"{life.decisions:,}",
-                *shown,
-                "no" if life.verdict else "yes",
-            ]
-            for life, shown in zip(
-                lives.values(), numbers([life.estimate for life in lives.values()]), strict=True
-            )
+            [life.policy, f"{life.rounds:,}", f"{life.decisions:,}", *shown, "no" if life.verdict else "yes"]
+            for life, shown in zip(lives.values(), shown_values, strict=True)
         ],
     )
-    _say({name: life.verdict for name, life in lives.items() if life.verdict})
+    _doubt({name: life.verdict for name, life in lives.items() if life.verdict})

@@ -9,7 +9,7 @@ from typing import Self
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress, ProgressColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sketchbandit.errors import SketchBanditError
@@ -30,6 +30,11 @@ def complaints(interrupted: str = "Interrupted.") -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def say(line: str) -> None:
+    """A line as it is, however long."""
+    console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
 def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
     """A table; a short first column is never broken."""
     shown = Table(title=escape(title))
@@ -47,15 +52,18 @@ class LiveProgress:
     def __init__(self, *columns: ProgressColumn) -> None:
         times = (TimeElapsedColumn(), TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("left"))
         self._progress = Progress(*columns, *times, console=Console(stderr=True))
+        self._task: TaskID | None = None
+
+    def advance(self, count: int) -> None:
+        """So many more are done."""
+        if self._task is not None:
+            self._progress.advance(self._task, count)
 
     def __enter__(self) -> Self:
         self._progress.start()
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._progress.stop()

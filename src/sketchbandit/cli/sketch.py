@@ -1,4 +1,4 @@
-"""The command that sketches matrices in files: its options. ``sketching`` does the work."""
+"""The command that sketches matrices in files: its options. ``sketch_report`` does the work."""
 
 from pathlib import Path
 from typing import Annotated
@@ -35,12 +35,10 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
         ),
     ] = None,
     drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME,...", help="Leave these columns out; may be repeated.")
     ] = None,
     drop_text: Annotated[
-        bool,
-        typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them."),
+        bool, typer.Option("--drop-text", help="Leave out all columns that are not numbers, and list them.")
     ] = False,
     center: Annotated[
         bool,
@@ -77,7 +75,7 @@ def sketch(  # noqa: PLR0917  (typer takes options so)
 
     Example: `zcat rows.csv.gz | sketchbandit sketch - --size 20 --out s.safetensors`
     """
-    from sketchbandit.cli.sketching import sketch_files  # noqa: PLC0415  (help needs none of it)
+    from sketchbandit.cli.sketch_report import sketch_files  # noqa: PLC0415  (help needs none of it)
 
     sketch_files(
         inputs,

@@ -19,7 +19,6 @@ except ModuleNotFoundError as error:
     needs = f"sketchbandit.dask needs dask: {how_to_install('dask')}"
     raise ModuleNotFoundError(needs, name="dask") from error
 
-from sketchbandit.dask.logs import fit_logged
-from sketchbandit.dask.sketching import sketch
+from sketchbandit.dask.reductions import fit_logged, sketch
 
 __all__ = ["fit_logged", "sketch"]

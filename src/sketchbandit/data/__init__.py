@@ -13,9 +13,8 @@ Examples
 """
 
 from sketchbandit.data.dataset import DataSet
-from sketchbandit.data.lookup import VARIABLE, Found, find, load
+from sketchbandit.data.lookup import CATALOGUE, VARIABLE, Found, Source, find, load
 from sketchbandit.data.open_bandit import OpenBandit, find_open_bandit, load_open_bandit
-from sketchbandit.data.sources import CATALOGUE, Source
 
 __all__ = [
     "CATALOGUE",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray, Labels, Rows
+from sketchbandit.arrays import AnyArray, Arrays, Labels, Rows
 from sketchbandit.errors import FileError, InputError
 
 READERS = (".npz", ".csv", ".parquet")
@@ -102,15 +102,13 @@ def read_file(path: Path, label: str | None = None) -> DataSet:
         raise InputError(f"{path}: cannot read {path.suffix or 'this'}; give one of {', '.join(READERS)}")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    if suffix == ".npz":
-        return _read_npz(path, label)
-    return _read_table(path, label)
+    return _read_npz(path, label) if suffix == ".npz" else _read_table(path, label)
 
 
 def _read_npz(path: Path, label: str | None) -> DataSet:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays: dict[str, AnyArray] = {name: archive[name] for name in archive.files}
+            arrays: Arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
     is_sparse = set(_CSR) <= arrays.keys()

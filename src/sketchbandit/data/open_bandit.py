@@ -16,7 +16,6 @@ from sketchbandit.errors import FileError, InputError
 POLICIES = ("random", "bts")
 CAMPAIGNS = ("all", "men", "women")
 POSITIONS = 3
-TITLE = "Open Bandit Dataset, logged clicks"
 LICENCE = "CC BY 4.0"
 ORIGIN = "st-tech/zr-obp"
 _COLUMNS = ("timestamp", "item_id", "position", "click", "propensity_score")

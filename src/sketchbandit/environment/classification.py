@@ -21,17 +21,7 @@ _CONTEXTS = 6  # tag of the generator: the smaller ones are those of other envir
 class LabelledRows(Environment):
     """Rows of features with a label each, checked. A subclass says what a round offers of them.
 
-    Parameters
-    ----------
-    features : array or CSR matrix
-        (n, dim), as stored; rows are normalised as they are drawn.
-    labels : array of int
-        (n,), numbered 0, 1, ...
-    normalise : "rows", "largest" or None
-        "rows" makes every row of length one. "largest" divides all rows by the largest length, so that they
-        keep their proportions. None gives the features as stored: dense ones as float64, CSR as they are.
-        Zero rows are always dropped.
-
+    The parameters are those of ``Classification``.
     """
 
     def __init__(
@@ -51,11 +41,10 @@ class LabelledRows(Environment):
         self._norms = _norms(self._features)
         if not np.isfinite(self._norms).all():
             raise InputError(f"{name}: row {int(np.argmin(np.isfinite(self._norms)))} contains NaN or inf")
-        self._members = [
-            np.flatnonzero((labels == label) & (self._norms > 0.0)) for label in np.unique(labels)
-        ]
-        for label, members in zip(np.unique(labels), self._members, strict=True):
-            if not len(members):
+        self._members = []
+        for label in np.unique(labels):
+            self._members.append(np.flatnonzero((labels == label) & (self._norms > 0.0)))
+            if not len(self._members[-1]):
                 raise InputError(f"{name}: every row of label {label} is zero; leave out this label")
         if len(self._members) < 2:
             raise InputError(f"{name}: classification needs two labels or more, got {len(self._members)}")

@@ -5,18 +5,15 @@ There are two questions. ``evaluate`` asks what *fixed* policies earn, which lea
 another part. ``replay`` asks what a policy earns *while it learns*.
 """
 
-from sketchbandit.evaluation.candidates import Batched
 from sketchbandit.evaluation.estimators import METHODS
-from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.leakage import train
 from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.log_files import from_frame, read_log, write_log
 from sketchbandit.evaluation.models import Ridge
-from sketchbandit.evaluation.off_policy import evaluate, train_and_judge
-from sketchbandit.evaluation.reading import from_frame, read_log, write_log
-from sketchbandit.evaluation.replaying import Replay, replay
-from sketchbandit.evaluation.results import Difference, Estimate
+from sketchbandit.evaluation.off_policy import INTERVALS, evaluate, train_and_judge
+from sketchbandit.evaluation.replay_method import Replay, replay
+from sketchbandit.evaluation.results import Difference, Estimate, Evaluation
 from sketchbandit.evaluation.sequences import AnytimeValue, LowerBound
-from sketchbandit.evaluation.settings import INTERVALS
+from sketchbandit.evaluation.target_policies import Batched, train
 from sketchbandit.evaluation.weights import Weights
 
 __all__ = [

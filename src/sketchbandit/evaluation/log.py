@@ -4,17 +4,15 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Rows, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation import checking
-from sketchbandit.evaluation.sources import Arms, OfferedArms, ProductArms, Sets, arms_of
-
-Action = str | int
+from sketchbandit.evaluation.logged_arms import Action, Arms, OfferedArms, ProductArms, Sets, arms_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Chunk:
     chosen: AnyArray
     reward: Vector
     probability: Vector
-    contexts: Any = None
+    contexts: Rows = None
     """The contexts (decisions, p), if the log has them."""
     offered: Sequence[Sequence[Action]] | None = None
     """The names of the actions of each decision, if they have names."""
@@ -47,7 +45,7 @@ class Chunk:
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     @cached_property
-    def rows(self) -> Any:
+    def rows(self) -> Rows:
         """All arms, concatenated, (arms, dim); CSR if some are sparse."""
         if isinstance(self.arms, np.ndarray):
             return self.arms.reshape(-1, self.arms.shape[2])
@@ -55,7 +53,7 @@ class Chunk:
         return sparse.vstack(self.arms, format="csr") if is_sparse else np.concatenate(self.arms)
 
     @cached_property
-    def chosen_rows(self) -> Any:
+    def chosen_rows(self) -> Rows:
         """The arms that were chosen, (decisions, dim)."""
         return self.rows[self.bounds[:-1] + self.chosen]
 
@@ -67,7 +65,7 @@ class Chunk:
         return np.add.reduceat(flat, self.bounds[:-1])
 
 
-def names_of(actions: Any) -> tuple[Action, ...] | None:
+def names_of(actions: Sequence[Action] | AnyArray | None) -> tuple[Action, ...] | None:
     """The names of the actions; None if they are features."""
     if actions is None or np.ndim(actions) != 1:
         return None
@@ -79,7 +77,7 @@ def names_of(actions: Any) -> tuple[Action, ...] | None:
     return names
 
 
-def indices_of(chosen: Any, names: tuple[Action, ...] | None) -> Any:
+def indices_of(chosen: ArrayLike, names: tuple[Action, ...] | None) -> AnyArray:
     """The indices of the chosen actions, which may be given by name."""
     values = np.asarray(chosen)
     if names is None or values.dtype.kind in "iuf":
@@ -98,7 +96,7 @@ def place_of(at: int, name: Action, offered: Sequence[Action]) -> int:
     return list(offered).index(name)
 
 
-def _refuse_name(at: int, name: Any, names: Sequence[Action]) -> NoReturn:
+def _refuse_name(at: int, name: Action, names: Sequence[Action]) -> NoReturn:
     raise InputError(f"decision {at}: {name!r} was chosen, and is none of the actions {tuple(names[:8])}")
 
 
@@ -158,31 +156,33 @@ class Log:
     def __init__(
         self,
         *,
-        arms: Any = None,
-        context: Any = None,
-        actions: Any = None,
-        chosen: Any,
-        reward: Any,
-        probability: Any,
-        time: Any = None,
-        offered: Any = None,
+        arms: object = None,
+        context: ArrayLike | None = None,
+        actions: Sequence[Action] | AnyArray | None = None,
+        chosen: ArrayLike,
+        reward: ArrayLike,
+        probability: ArrayLike,
+        time: ArrayLike | None = None,
     ) -> None:
+        offered = arms.offered if isinstance(arms, OfferedArms) else None
         if (arms is None) == (context is None) and offered is None:
             raise InputError("give the arms that were offered: either arms, or context and actions")
         if context is not None and actions is None and offered is None:
             raise InputError("context needs actions: give their names, or their features (actions, q)")
-        self.reward = checking.read_rewards(reward)
-        self.probability = checking.read_probabilities(probability)
+        self.reward = read_column(
+            "reward", reward, "leave out decisions whose reward is not known, or give the default"
+        )
+        self.probability = read_probabilities(probability)
         names = names_of(actions)
-        self.chosen = checking.read_chosen(indices_of(chosen, names))
-        count = checking.check_lengths(
+        self.chosen = read_chosen(indices_of(chosen, names))
+        count = check_lengths(
             chosen=self.chosen, reward=self.reward, probability=self.probability, time=time, context=context
         )
-        self._arms: Arms = _product(context, actions) if arms is None else arms_of(arms, count)
+        self._arms = _product(context, actions) if arms is None else arms_of(arms, count)
         if self._arms.count != count:
             raise InputError(f"there are arms for {self._arms.count} decisions, but {count} decisions")
         if self._arms.counts is not None:
-            checking.check_chosen(self.chosen, self._arms.counts)
+            check_chosen(self.chosen, self._arms.counts)
         self._contexts = None if context is None else np.asarray(context)
         self.actions = names
         self._offered: Sequence[Sequence[Action]] | None = offered
@@ -192,23 +192,23 @@ class Log:
         self.origin = _digest(self.chosen, self.reward, self.probability)
         """A digest that is the same for all parts of one log."""
         if time is not None:
-            checking.check_order(np.asarray(time))
+            check_order(np.asarray(time))
 
     @classmethod
-    def of_actions(cls, context: AnyArray, offered: Sequence[Sequence[Action]], **columns: Any) -> "Log":
+    def of_actions(
+        cls, context: AnyArray, offered: Sequence[Sequence[Action]], **columns: ArrayLike
+    ) -> "Log":
         """Make a log of contexts and named actions, where not all actions are offered every time.
 
         ``chosen`` is an index into the actions that were offered, or the name of one of them.
         """
         if np.asarray(columns["chosen"]).dtype.kind in "OU":
-            pairs = zip(columns["chosen"], offered, strict=False)  # lengths are checked below
+            pairs = zip(np.asarray(columns["chosen"]).tolist(), offered, strict=False)  # checked below
             columns["chosen"] = [place_of(at, name, some) for at, (name, some) in enumerate(pairs)]
         names = list(dict.fromkeys(name for some in offered for name in some))
         if all(list(some) == names for some in offered):
             return cls(context=context, actions=names, **columns)
-        places = {name: place for place, name in enumerate(names)}
-        arms = OfferedArms(context, [[places[name] for name in some] for some in offered], len(names))
-        return cls(arms=arms, context=context, actions=names, offered=offered, **columns)
+        return cls(arms=OfferedArms(context, offered, names), context=context, actions=names, **columns)
 
     # -- parts --------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Log:
                 contexts=None if self._contexts is None else self._contexts[there:end],
                 offered=self._names(there, end),
             )
-            checking.check_arms(chunk.arms, chunk.counts, chunk.chosen, there)
+            check_arms(chunk.arms, chunk.counts, chunk.chosen, there)
             yield chunk
 
     def _names(self, start: int, stop: int) -> Sequence[Sequence[Action]] | None:
@@ -318,11 +318,120 @@ def _digest(*columns: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def _product(context: Any, actions: Any) -> Arms:
+def _product(context: ArrayLike | None, actions: Sequence[Action] | AnyArray | None) -> Arms:
     contexts = np.asarray(context)
     if contexts.ndim != 2 or contexts.dtype.kind not in "fiub":
         raise InputError(
             f"context must be numbers (decisions, p), got {contexts.dtype} of shape {contexts.shape}"
         )
-    features = np.eye(len(actions)) if np.ndim(actions) == 1 else np.asarray(actions, dtype=np.float64)
-    return ProductArms(contexts, features)
+    features = np.asarray(actions)
+    return ProductArms(contexts, np.eye(len(features)) if features.ndim == 1 else features.astype(np.float64))
+
+
+# -- checks ------------------------------------------------------------------------------------------
+
+
+def read_column(name: str, values: ArrayLike, remedy: str) -> Vector:
+    """Read real numbers, one per decision, none missing."""
+    if np.ma.is_masked(values):
+        raise InputError(f"some of {name} are masked; {remedy}")
+    array = np.asarray(values)
+    _refuse_missing(name, array, remedy)
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one number per decision, got an array of shape {array.shape}")
+    numbers = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise InputError(f"{name} {bad[0]} is {numbers[bad[0]]} ({len(bad)} such rows); {remedy}")
+    return numbers
+
+
+def read_probabilities(values: ArrayLike) -> Vector:
+    """Read probabilities above 0 and at most 1."""
+    found = read_column(
+        "probability", values, "every decision needs the probability with which its arm was chosen"
+    )
+    bad = np.flatnonzero(~((found > 0.0) & (found <= 1.0)))
+    if len(bad):
+        raise InputError(
+            f"probability {bad[0]} is {found[bad[0]]} ({len(bad)} such rows); that of an arm that was chosen "
+            "is above 0 and at most 1: log choice.probability, not a score"
+        )
+    return found
+
+
+def read_chosen(values: ArrayLike) -> AnyArray:
+    """Read indices of arms."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"chosen must be one index per decision, got an array of shape {array.shape}")
+    _refuse_missing("chosen", array, "every decision needs the index of the arm that was chosen")
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.round(array)).all():
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise InputTypeError(
+            f"chosen must be the index of the arm chosen, got an array of dtype {array.dtype}"
+        )
+    if len(array) and array.min() < 0:
+        raise InputError(f"chosen {int(array.argmin())} is {array.min()}; an index counts from 0")
+    return array.astype(np.int64)
+
+
+def _refuse_missing(name: str, array: AnyArray, remedy: str) -> None:
+    """Raise for None, pandas' NA, and nan."""
+    if array.dtype.kind == "O":
+        bad = [at for at, value in enumerate(array.flat) if value is None or type(value).__name__ == "NAType"]
+    else:
+        bad = np.flatnonzero(np.isnan(array)).tolist() if array.dtype.kind == "f" else []
+    if bad:
+        said = "missing" if array.dtype.kind == "O" else "nan"
+        raise InputError(f"{name} {bad[0]} is {said} ({len(bad)} such rows); {remedy}")
+
+
+def check_lengths(**columns: ArrayLike | None) -> int:
+    """The number of decisions. Raises unless all columns have the same length."""
+    lengths = {name: len(np.asarray(values)) for name, values in columns.items() if values is not None}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{count} of {name}" for name, count in lengths.items())
+        raise InputError(f"every decision needs one of each, got {said}")
+    count = next(iter(lengths.values()))
+    if not count:
+        raise InputError("the log is empty: it has no decisions")
+    return count
+
+
+def check_order(time: AnyArray) -> None:
+    """Raise unless rows are sorted by time: otherwise a split by rows would not be one by time."""
+    back = np.flatnonzero(time[1:] < time[:-1])
+    if len(back):
+        at = int(back[0]) + 1
+        raise InputError(f"time {at} is {time[at]}, before that of the row above it; sort the rows by time")
+
+
+def check_chosen(chosen: AnyArray, counts: int | AnyArray, first: int = 0) -> None:
+    """Raise for indices beyond the number of arms. ``first`` is the first row number."""
+    beyond = np.flatnonzero(chosen >= counts)
+    if len(beyond):
+        at = int(beyond[0])
+        there = np.broadcast_to(counts, chosen.shape)[at]
+        raise InputError(
+            f"decision {first + at}: arm {chosen[at]} was chosen, and there are {there} (counted from 0)"
+        )
+
+
+def check_arms(sets: Sets, counts: AnyArray, chosen: AnyArray, first: int) -> None:
+    """Raise for arms that are not finite, and for indices beyond them. ``first`` is the first row number."""
+    check_chosen(chosen, counts, first)
+    if isinstance(sets, np.ndarray):
+        if np.isfinite(sets.sum()):
+            return
+        bad = np.flatnonzero(~np.isfinite(sets).all(axis=(1, 2)))
+    else:
+        values = (arms.data if sparse.issparse(arms) else arms for arms in sets)
+        bad = np.flatnonzero([not np.isfinite(some).all() for some in values])
+    if len(bad):
+        raise InputError(
+            f"decision {first + int(bad[0])}: its arms contain NaN or inf; mend or drop that row"
+        )

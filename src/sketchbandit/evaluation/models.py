@@ -2,13 +2,14 @@
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Rows, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.log import Log
 from sketchbandit.precision import Precision
@@ -20,13 +21,38 @@ PAST = "past"
 _FIRST = 32  # rows in the first block of "past"
 
 
+Predictor = Callable[[Rows], Vector]
+"""The predicted rewards of rows (n, dim)."""
+
+
+@runtime_checkable
+class Regression(Protocol):
+    """A regression or a classifier, as scikit-learn has them."""
+
+    def fit(self, X: Rows, y: Vector) -> "Regression":
+        """Learn."""
+
+    def predict(self, X: Rows) -> AnyArray:
+        """One number per row."""
+
+
+@runtime_checkable
+class Classifier(Regression, Protocol):
+    """A classifier that tells probabilities."""
+
+    classes_: AnyArray
+
+    def predict_proba(self, X: Rows) -> AnyArray:
+        """One number per row and class."""
+
+
 class RewardModel(Protocol):
     """A reward model that learns from rows in pieces, and then predicts."""
 
-    def learn(self, rows: Any, rewards: Vector) -> None:
+    def learn(self, rows: Rows, rewards: Vector) -> None:
         """Learn from some rows."""
 
-    def finish(self) -> Callable[[Any], Vector]:
+    def finish(self) -> Predictor:
         """A function that predicts the rewards of rows, from what was learned so far."""
 
 
@@ -61,7 +87,7 @@ class Ridge:
         self._sum: Vector = np.zeros(0)  # ... of x, ...
         self._total, self._count, self._origin = 0.0, 0, 0.0  # ... and of reward - origin
 
-    def learn(self, rows: Any, rewards: Vector) -> None:
+    def learn(self, rows: Rows, rewards: Vector) -> None:
         """Add the rows to the sketch, and their rewards to the sums."""
         if not len(rewards):
             return
@@ -77,7 +103,7 @@ class Ridge:
         self._sum += wide.T @ np.ones(len(values))
         self._total, self._count = self._total + float(values.sum()), self._count + len(values)
 
-    def finish(self) -> Callable[[Any], Vector]:
+    def finish(self) -> Predictor:
         """A function that predicts mean + x'theta + intercept; zero if nothing was learned."""
         if self._bulk is None:
             return lambda rows: np.zeros(rows.shape[0])
@@ -90,17 +116,17 @@ class Ridge:
 class Regressor:
     """Any scikit-learn estimator: rows are collected, then it is fitted. Classifiers predict their mean."""
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Regression) -> None:
         self._estimator = estimator
-        self._rows: list[Any] = []
+        self._rows: list[Rows] = []
         self._rewards: list[Vector] = []
 
-    def learn(self, rows: Any, rewards: Vector) -> None:
+    def learn(self, rows: Rows, rewards: Vector) -> None:
         """Keep the rows and rewards."""
         self._rows.append(rows)
         self._rewards.append(rewards)
 
-    def finish(self) -> Callable[[Any], Vector]:
+    def finish(self) -> Predictor:
         """Fit a copy. If all rewards are equal, or there are none, the prediction is constant."""
         rewards = np.concatenate(self._rewards) if self._rewards else np.zeros(1)
         if len(np.unique(rewards)) == 1:
@@ -108,9 +134,9 @@ class Regressor:
         is_sparse = sparse.issparse(self._rows[0])
         rows = sparse.vstack(self._rows, format="csr") if is_sparse else np.concatenate(self._rows)
         fitted = copy.deepcopy(self._estimator).fit(rows, rewards)
-        if not hasattr(fitted, "predict_proba"):
-            return lambda some: np.asarray(fitted.predict(some), dtype=np.float64)
-        return lambda some: np.asarray(fitted.predict_proba(some) @ fitted.classes_, dtype=np.float64)
+        if isinstance(fitted, Classifier):
+            return lambda some: np.asarray(fitted.predict_proba(some) @ fitted.classes_, dtype=np.float64)
+        return lambda some: np.asarray(fitted.predict(some), dtype=np.float64)
 
 
 class Fitted(NamedTuple):
@@ -118,7 +144,7 @@ class Fitted(NamedTuple):
 
     start: int
     stop: int
-    predict: Callable[[Any], Vector]
+    predict: Predictor
 
 
 class _Plan(NamedTuple):
@@ -126,7 +152,7 @@ class _Plan(NamedTuple):
 
     start: int
     stop: int
-    model: Any
+    model: RewardModel
     before_only: bool
 
     def learns_from(self, first: int, last: int) -> list[tuple[int, int]]:
@@ -137,7 +163,7 @@ class _Plan(NamedTuple):
         return [(start, stop) for start, stop in parts if start < stop]
 
 
-def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
+def fit(log: Log, model: object, folds: int | str) -> list[Fitted]:
     """Fit the reward model in one pass, cross-fitted: no row is predicted by a model that has seen it.
 
     Parameters
@@ -154,14 +180,21 @@ def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
     """
     if isinstance(model, type):
         raise InputTypeError(f"model is the class {model.__name__}; give an instance, made by calling it")
-    if not (model == "ridge" or isinstance(model, Ridge) or hasattr(model, "fit")):
-        if callable(model):
-            return [Fitted(0, len(log), lambda rows: np.asarray(model(rows), dtype=np.float64))]
+    fresh: Callable[[], RewardModel]
+    if isinstance(model, Ridge):
+        fresh = partial(Ridge, model.ridge, size=model.size)
+    elif isinstance(model, Regression):
+        fresh = partial(Regressor, model)
+    elif callable(model):
+        return [Fitted(0, len(log), lambda rows: np.asarray(model(rows), dtype=np.float64))]
+    elif model == "ridge":
+        fresh = Ridge
+    else:
         raise InputTypeError(
             "model must be 'ridge', Ridge(...), a scikit-learn estimator or a function of rows, "
             f"got {model!r:.60}"
         )
-    plans = [_Plan(start, stop, _fresh(model), folds == PAST) for start, stop in _parts(len(log), folds)]
+    plans = [_Plan(start, stop, fresh(), folds == PAST) for start, stop in _parts(len(log), folds)]
     for chunk in log.chunks():
         for plan in plans:
             for start, stop in plan.learns_from(chunk.start, chunk.start + len(chunk)):
@@ -170,7 +203,7 @@ def fit(log: Log, model: Any, folds: int | str) -> list[Fitted]:
     return [Fitted(plan.start, plan.stop, plan.model.finish()) for plan in plans]
 
 
-def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
+def predict(models: list[Fitted], rows: Rows, numbers: AnyArray) -> Vector:
     """The predictions for rows that belong to the decisions ``numbers``, in order."""
     found = np.empty(rows.shape[0])
     for model in models:
@@ -186,12 +219,6 @@ def predict(models: list[Fitted], rows: Any, numbers: AnyArray) -> Vector:
     if not np.isfinite(found).all():
         raise InputError("the reward model predicts numbers that are not finite; use another model")
     return found
-
-
-def _fresh(model: Any) -> RewardModel:
-    if isinstance(model, str):
-        return Ridge()
-    return Ridge(model.ridge, size=model.size) if isinstance(model, Ridge) else Regressor(model)
 
 
 def _parts(count: int, folds: int | str) -> list[tuple[int, int]]:

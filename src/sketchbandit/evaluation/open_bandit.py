@@ -11,7 +11,7 @@ from sketchbandit.arrays import AnyArray, Matrix
 from sketchbandit.data import OpenBandit
 from sketchbandit.data.open_bandit import POSITIONS
 from sketchbandit.evaluation.log import Log
-from sketchbandit.evaluation.sources import MadeArms
+from sketchbandit.evaluation.logged_arms import MadeArms
 
 
 def open_bandit_log(feedback: OpenBandit) -> Log:

@@ -5,7 +5,6 @@ Of an export, the first place of all decisions with a reward and a propensity be
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,19 +12,17 @@ import pyarrow.compute as pc
 from pyarrow import parquet as pq
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray
+from sketchbandit.arrays import AnyArray, Rows
 from sketchbandit.errors import FileError, InputError, SketchBanditError
-from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
-from sketchbandit.evaluation.sources import Arms, Sets
+from sketchbandit.evaluation.log_files import COLUMNS, check_dim, refuse_bandit, refuse_missing_columns
+from sketchbandit.evaluation.logged_arms import Arms, Sets
 
 _ITS_OWN = {"bandit", "position", "arm_index", "arm_id", "propensity"}  # no other kind of log has these
 _SMALL = ["bandit", "position", "arm_index", "propensity", "reward"]
 _OF_ACTIONS = ["arm_id", "feature_indices", "feature_values"]
 _NOT_OFFERED = "what was offered is not in the log"
 
-OWN = ("chosen", "reward", "probability")
-"""Columns that every file of ours has."""
 _ROWS = 1024  # rows decoded at once
 _GROUP = 8192  # rows in a group that we write
 
@@ -43,18 +40,18 @@ class ParquetArms(Arms):
 
     def __init__(self, path: Path, rows: AnyArray, dim: int | None) -> None:
         self._path, self._rows = path, rows
-        self._pieces: Iterator[Any] = iter(())
-        self._piece: list[Any] = []
+        self._pieces: Iterator[pa.RecordBatch] = iter(())
+        self._piece: list[Rows] = []
         self._first = 0  # the row number at which the piece begins
         self.count, self.dim = len(rows), 0
         self.dim = dim or self._found_dim()
         if dim is not None:
-            checking.check_dim(path, dim, self._dense_dim() or dim)
+            check_dim(path, dim, self._dense_dim() or dim)
 
     def read(self, start: int, stop: int) -> Sets:
         """Continue reading, or start again."""
         wanted = self._rows[start:stop]
-        found: list[Any] = []
+        found: list[Rows] = []
         at = 0
         if not len(wanted):
             return found
@@ -80,10 +77,10 @@ class ParquetArms(Arms):
         except (pa.ArrowInvalid, OSError) as error:
             raise FileError(f"{self._path} is damaged from row {self._first} on: {error}") from error
 
-    def _opened(self) -> Iterator[Any]:
+    def _opened(self) -> Iterator[pa.RecordBatch]:
         yield from open_file(self._path).iter_batches(batch_size=_ROWS, columns=["arms"])
 
-    def _some_arms(self) -> Iterator[Any]:
+    def _some_arms(self) -> Iterator[pa.Array]:
         """The arms of the rows that count, some at a time, never none."""
         first = 0
         for batch in self._opened():
@@ -110,7 +107,7 @@ class ParquetArms(Arms):
         return None if arms is None else _length_of_dense(arms)
 
 
-def _length_of_dense(arms: Any) -> int | None:
+def _length_of_dense(arms: pa.Array) -> int | None:
     """The length of the first dense arm; None if all are sparse."""
     if not pa.types.is_struct(arms.type):
         return len(arms[0])
@@ -118,7 +115,7 @@ def _length_of_dense(arms: Any) -> int | None:
     return len(arms.field("values")[int(is_dense.argmax())]) if is_dense.any() else None
 
 
-def sets_of(column: Any, dim: int) -> list[Any]:
+def sets_of(column: pa.ListArray, dim: int) -> list[Rows]:
     """The sets of arms of a column: lists of lists of numbers, or of indices and values. null is no set."""
     arms = column.flatten()
     values = arms.field("values") if pa.types.is_struct(arms.type) else arms
@@ -130,7 +127,7 @@ def sets_of(column: Any, dim: int) -> list[Any]:
     if not is_sparse:
         if len(lengths) and not (lengths == dim).all():
             raise InputError(f"an arm has {lengths[lengths != dim][0]} numbers, but the first has {dim}")
-        rows: Any = flat.reshape(len(lengths), dim)
+        rows: Rows = flat.reshape(len(lengths), dim)
     else:
         indices = _indices(arms.field("indices"), dim)
         if len(indices) != len(flat) or (len(indices) and indices.max() >= dim):
@@ -139,7 +136,7 @@ def sets_of(column: Any, dim: int) -> list[Any]:
     return [rows[ends[i] : ends[i + 1]] for i in range(len(counts))]
 
 
-def _indices(column: Any, dim: int) -> AnyArray:
+def _indices(column: pa.ListArray, dim: int) -> AnyArray:
     """The values of all arms, concatenated. An arm without indices is dense."""
     if not column.null_count:
         found: AnyArray = column.flatten().to_numpy(zero_copy_only=False)
@@ -148,7 +145,7 @@ def _indices(column: Any, dim: int) -> AnyArray:
     return np.concatenate([every if some is None else np.array(some, int) for some in column.to_pylist()])
 
 
-def _stacked(sets: list[Any]) -> Sets:
+def _stacked(sets: list[Rows]) -> Sets:
     """An array, if all sets are dense and have equally many arms; else the list."""
     alike = all(isinstance(arms, np.ndarray) and arms.shape == sets[0].shape for arms in sets)
     return np.stack(sets) if alike else sets
@@ -160,19 +157,19 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
     names = file.schema_arrow.names
     if _is_export(names):
         return _read_export(file, path, bandit=bandit, dim=dim)
-    checking.refuse_bandit(path, bandit)
-    missing = [name for name in OWN if name not in names]
-    checking.refuse_missing_columns(path, missing, names)
+    refuse_bandit(path, bandit)
+    missing = [name for name in COLUMNS if name not in names]
+    refuse_missing_columns(path, missing, names)
     if not {"arms", "context"} & set(names):
         raise InputError(
             f"{path}: there is no column arms, nor context and actions; the file has {', '.join(names)}"
         )
     _check_kinds(path, file.schema_arrow)
     try:
-        some = file.read([n for n in (*OWN, "time", "context", "actions") if n in names])
+        some = file.read([n for n in (*COLUMNS, "time", "context", "actions") if n in names])
     except (pa.ArrowInvalid, OSError) as error:
         raise FileError(f"{path} is damaged: {error}") from error
-    columns = {n: some[n].to_numpy() for n in (*OWN, "time") if n in names}
+    columns = {n: some[n].to_numpy() for n in (*COLUMNS, "time") if n in names}
     if "arms" in names:
         return Log(arms=ParquetArms(path, np.arange(some.num_rows), dim), **columns)
     contexts = _contexts(path, some["context"].combine_chunks())
@@ -183,7 +180,7 @@ def read(path: Path, *, bandit: str | None, dim: int | None) -> Log:
     return Log.of_actions(contexts, offered, **columns)
 
 
-def _check_kinds(path: Path, schema: Any) -> None:
+def _check_kinds(path: Path, schema: pa.Schema) -> None:
     """Raise if the columns of arms or contexts are not lists of numbers, before they are read."""
     wanted = {"arms": "a list of lists of numbers"} if "arms" in schema.names else {}
     wanted = wanted or {"context": "a list of numbers", "actions": "a list of names"}
@@ -203,7 +200,7 @@ def _check_kinds(path: Path, schema: Any) -> None:
             raise InputError(f"{path}: {name} must be {what} per row, got {schema.field(name).type}")
 
 
-def _contexts(path: Path, column: Any) -> AnyArray:
+def _contexts(path: Path, column: pa.ListArray) -> AnyArray:
     """Rows of numbers of equal length."""
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     off = np.flatnonzero((lengths != lengths[:1]) | (lengths == 0))
@@ -251,7 +248,7 @@ def write(log: Log, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _list_array(values: Any, lengths: AnyArray) -> Any:
+def _list_array(values: pa.Array | AnyArray, lengths: AnyArray) -> pa.ListArray:
     ends = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     return pa.ListArray.from_arrays(ends, values if isinstance(values, pa.Array) else pa.array(values))
 
@@ -264,10 +261,10 @@ def _is_export(names: Sequence[str]) -> bool:
     )
 
 
-def _read_export(file: Any, path: Path, *, bandit: str | None, dim: int | None) -> Log:
+def _read_export(file: pq.ParquetFile, path: Path, *, bandit: str | None, dim: int | None) -> Log:
     """Read the log of one bandit."""
     names = file.schema_arrow.names
-    checking.refuse_missing_columns(path, [name for name in _SMALL if name not in names], names)
+    refuse_missing_columns(path, [name for name in _SMALL if name not in names], names)
     try:
         table = file.read(_SMALL)
         is_theirs = _of(table["bandit"], bandit, path)
@@ -276,7 +273,7 @@ def _read_export(file: Any, path: Path, *, bandit: str | None, dim: int | None) 
         has_chance = pc.is_valid(table["propensity"]).to_numpy()
         counts = _counts(file, "arms"), _counts(file, "actions")
         needed = _OF_ACTIONS if counts[1].any() else ["arms"]
-        checking.refuse_missing_columns(path, [name for name in needed if name not in names], names)
+        refuse_missing_columns(path, [name for name in needed if name not in names], names)
     except (pa.ArrowInvalid, OSError) as error:
         raise FileError(f"{path} is damaged: {error}") from error
     has_arms = (counts[0] > 0) | (counts[1] > 0)
@@ -314,7 +311,7 @@ def _read_export(file: Any, path: Path, *, bandit: str | None, dim: int | None) 
     return log
 
 
-def _of(bandits: Any, wanted: str | None, path: Path) -> AnyArray:
+def _of(bandits: pa.ChunkedArray, wanted: str | None, path: Path) -> AnyArray:
     """The rows of the bandit."""
     names = sorted(pc.unique(bandits).to_pylist())
     if not names:
@@ -327,7 +324,7 @@ def _of(bandits: Any, wanted: str | None, path: Path) -> AnyArray:
     return found
 
 
-def _counts(file: Any, column: str) -> AnyArray:
+def _counts(file: pq.ParquetFile, column: str) -> AnyArray:
     """The length of the list in every row, read in pieces; zeros if there is no such column."""
     if column not in file.schema_arrow.names:
         return np.zeros(file.metadata.num_rows, dtype=np.int64)
@@ -338,7 +335,9 @@ def _counts(file: Any, column: str) -> AnyArray:
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
-def _of_actions(file: Any, rows: AnyArray, columns: dict[str, Any], path: Path, dim: int | None) -> Log:
+def _of_actions(
+    file: pq.ParquetFile, rows: AnyArray, columns: dict[str, AnyArray], path: Path, dim: int | None
+) -> Log:
     """Contexts and named actions: the features are those of the context."""
     more = file.read([*_OF_ACTIONS, "actions"]).take(pa.array(rows))
     offered = more["actions"].to_pylist()
@@ -346,10 +345,9 @@ def _of_actions(file: Any, rows: AnyArray, columns: dict[str, Any], path: Path, 
     width = dim or max(len(values) if where is None else max(where, default=0) + 1 for where, values in pairs)
     for where, values in pairs:
         if where is None:
-            checking.check_dim(path, dim, len(values))
+            check_dim(path, dim, len(values))
     contexts = np.zeros((len(rows), width))
     for context, (where, values) in zip(contexts, pairs, strict=True):
         context[slice(len(values)) if where is None else where] = values
     chosen = [each.index(name) for each, name in zip(offered, more["arm_id"].to_pylist(), strict=True)]
-    columns = {**columns, "chosen": chosen}
-    return Log.of_actions(contexts, offered, **columns)
+    return Log.of_actions(contexts, offered, **{**columns, "chosen": np.array(chosen)})

@@ -5,7 +5,6 @@ import json
 import math
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import matplotlib as mpl
 from jinja2 import Environment, StrictUndefined
@@ -13,8 +12,7 @@ from matplotlib.figure import Figure
 
 from sketchbandit._version import __version__
 from sketchbandit.drawing import COLOURS, STYLE, footnote, panels, save
-from sketchbandit.evaluation.evaluation import Evaluation
-from sketchbandit.evaluation.results import LOGGED
+from sketchbandit.evaluation.results import LOGGED, Evaluation
 from sketchbandit.files import replace_file
 
 
@@ -71,7 +69,9 @@ def write_report(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _, svg = save(forest(found, title=title), folder / "forest")
-    page = _template().render(
+    text = files("sketchbandit.evaluation").joinpath("report.html.jinja").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    page = environment.from_string(text).render(
         title=title,
         version=__version__,
         notes=found.notes,
@@ -83,8 +83,3 @@ def write_report(
     path = folder / "report.html"
     replace_file(path, page.encode())
     return path
-
-
-def _template() -> Any:
-    text = files("sketchbandit.evaluation").joinpath("report.html.jinja").read_text(encoding="utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)

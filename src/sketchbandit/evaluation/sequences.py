@@ -21,13 +21,13 @@ change, as those of a candidate that learns do.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaln
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import Scalars, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.evaluation.intervals import Assumed, Interval
 from sketchbandit.evaluation.results import LOGGED
@@ -84,17 +84,17 @@ class LowerBound:
         self._sum = 0.0
         self._variance = 0.0
 
-    def update(self, values: Any) -> None:
+    def update(self, values: ArrayLike) -> None:
         """Add some numbers."""
         self._take(values)
 
-    def path(self, values: Any) -> Vector:
+    def path(self, values: ArrayLike) -> Vector:
         """Add some numbers, and return the bound after each."""
         counts, sums, variances = self._take(values)
         bounds: Vector = np.maximum((sums - mixture_boundary(variances, self.alpha)) / counts, 0.0)
         return bounds
 
-    def _take(self, values: Any) -> tuple[Vector, Vector, Vector]:
+    def _take(self, values: ArrayLike) -> tuple[Vector, Vector, Vector]:
         x = np.atleast_1d(np.asarray(values, dtype=np.float64))
         is_bad = ~((x >= 0.0) & (x < np.inf))
         if is_bad.any():
@@ -163,20 +163,20 @@ class AnytimeValue:
         alpha = (1.0 - self.level) / 2.0
         self._lower, self._upper = LowerBound(alpha), LowerBound(alpha)
 
-    def update(self, weights: Any, rewards: Any) -> None:
+    def update(self, weights: ArrayLike, rewards: ArrayLike) -> None:
         """Add some decisions: their weights pi(a|x)/p, and their rewards."""
         gained, lost = self._parts(weights, rewards)
         self._lower.update(gained)
         self._upper.update(lost)
 
-    def path(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
+    def path(self, weights: ArrayLike, rewards: ArrayLike) -> tuple[Vector, Vector]:
         """Add some decisions, and return the two ends after each."""
         gained, lost = self._parts(weights, rewards)
         low, high = self.reward_range
         lower, upper = self._lower.path(gained), self._upper.path(lost)
         return low + (high - low) * np.minimum(lower, 1.0), high - (high - low) * np.minimum(upper, 1.0)
 
-    def _parts(self, weights: Any, rewards: Any) -> tuple[Vector, Vector]:
+    def _parts(self, weights: ArrayLike, rewards: ArrayLike) -> tuple[Vector, Vector]:
         """w r and w (1 - r), checked before either bound learns."""
         w, r = np.asarray(weights, dtype=np.float64), unit_rewards(rewards, self.reward_range)
         if w.shape != r.shape:
@@ -211,13 +211,13 @@ class AnytimeValue:
         low, high = self.reward_range
         return high - (high - low) * min(self._upper.value, 1.0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Scalars:
         """The state, with which ``from_json`` continues."""
         ends = {"lower": self._lower.to_json(), "upper": self._upper.to_json()}
         return {"reward_range": list(self.reward_range), "level": self.level, **ends}
 
     @classmethod
-    def from_json(cls, state: dict[str, Any]) -> "AnytimeValue":
+    def from_json(cls, state: Scalars) -> "AnytimeValue":
         """Return the object that ``to_json`` described."""
         least, most = state["reward_range"]
         made = cls((least, most), level=state["level"])
@@ -225,7 +225,7 @@ class AnytimeValue:
         return made
 
 
-def check_range(reward_range: Any) -> tuple[float, float]:
+def check_range(reward_range: Iterable[float]) -> tuple[float, float]:
     """Check a range: two finite numbers, the smaller one first."""
     try:
         low, high = (float(end) for end in reward_range)
@@ -236,7 +236,7 @@ def check_range(reward_range: Any) -> tuple[float, float]:
     return low, high
 
 
-def unit_rewards(rewards: Any, reward_range: tuple[float, float]) -> Vector:
+def unit_rewards(rewards: ArrayLike, reward_range: tuple[float, float]) -> Vector:
     """Rewards scaled to [0, 1]. Raises if one is outside of the range."""
     low, high = reward_range
     r = np.asarray(rewards, dtype=np.float64)

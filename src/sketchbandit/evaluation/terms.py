@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sketchbandit.arrays import AnyArray, Vector
-from sketchbandit.evaluation.candidates import Chances
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import Fitted, predict
+from sketchbandit.evaluation.target_policies import Chances
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

@@ -1,6 +1,6 @@
 """A worker that reads shards: a process of its own with one BLAS thread, started by the pool."""
 
-from sketchbandit.outofcore.shards import Shard
+from sketchbandit.outofcore.job import Shard
 from sketchbandit.outofcore.sources import open_source
 from sketchbandit.processes import Tell, serve
 

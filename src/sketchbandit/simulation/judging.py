@@ -5,7 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,19 +13,17 @@ from sketchbandit import evaluation
 from sketchbandit.arrays import Scalars
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.evaluation import Estimate, Evaluation, Log, Replay
-from sketchbandit.evaluation.off_policy import judged, judging_rows
-from sketchbandit.evaluation.settings import Settings
-from sketchbandit.evaluation.summary import conclude
+from sketchbandit.evaluation.off_policy import Settings, conclude, judged, judging_rows
+from sketchbandit.evaluation.target_policies import UNIFORM
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.policy import PerAction
-from sketchbandit.processes import Answer, Message, ask_all
+from sketchbandit.processes import Answer, Message, Tell, ask_all, serve
 from sketchbandit.simulation import policies as known
 from sketchbandit.simulation import rules
 from sketchbandit.simulation.specs import parse
 from sketchbandit.sketch.checks import check_count
 
-WORKER = "sketchbandit.simulation.judge_worker"
-UNIFORM = "uniform"
+WORKER = "sketchbandit.simulation.judging"
 ALWAYS = "always:"
 """Followed by the name of an action: the policy that always takes it."""
 
@@ -63,10 +61,6 @@ class Candidate(NamedTuple):
         found = cls(**json.loads(text))
         tuples = {name: tuple(v) if isinstance(v, list) else v for name, v in found.settings.items()}
         return found._replace(settings=tuples)
-
-    def read(self) -> Log:
-        """Its log."""
-        return evaluation.read_log(self.log, bandit=self.bandit, dim=self.dim)
 
 
 def evaluate(
@@ -182,7 +176,7 @@ def _checked(policies: Sequence[str]) -> list[str]:
     return list(policies)
 
 
-def maker(text: str, log: Log) -> Any:
+def maker(text: str, log: Log) -> object:
     """What makes a fresh policy of this name for a log; a model for each action, where actions have names."""
     if text == UNIFORM:
         return UNIFORM
@@ -195,22 +189,19 @@ def maker(text: str, log: Log) -> Any:
     return lambda: PerAction(names, lambda: known.build(asked, width, rounds=len(log)))
 
 
-def _action(text: str, log: Log) -> Any:
+def _action(text: str, log: Log) -> str | int:
     """The action of this name, which may be a number."""
     for action in log.actions or ():
         if str(action) == text:
             return action
-    there = (
-        f"; there are {', '.join(map(str, log.actions[:8]))}"
-        if log.actions
-        else ": its actions have no names"
-    )
+    names = ", ".join(map(str, (log.actions or ())[:8]))
+    there = f"; there are {names}" if names else ": its actions have no names"
     raise InputError(f"{ALWAYS}{text}: the log has no action {text!r}{there}")
 
 
 def judge(candidate: Candidate, tell: Callable[[int], None]) -> None:
     """Judge one, and write what came of it into its file."""
-    log = candidate.read()
+    log = evaluation.read_log(candidate.log, bandit=candidate.bandit, dim=candidate.dim)
     make = maker(candidate.policy, log)
     if candidate.learning:
         if not callable(make):
@@ -232,3 +223,16 @@ def _terms(path: Path, log: Log) -> Terms:
     with np.load(path, allow_pickle=False) as found:
         weight, predicted, value = found["weight"], found["predicted"], found["value"]
         return Terms(log.reward, weight, predicted, value, float(found["unlogged"]))
+
+
+def handle(task: str, tell: Tell) -> Message:
+    """In a process: judge a candidate, and write down what came of it."""
+    judge(Candidate.from_json(task), lambda done: tell({"decisions": done}))
+    return {}
+
+
+if __name__ == "__main__":
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    serve(handle)

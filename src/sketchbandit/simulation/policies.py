@@ -16,9 +16,9 @@ from sketchbandit.estimate.base import MODELS
 from sketchbandit.explore.base import RULES
 from sketchbandit.policy import PerAction, Policy, recipes
 from sketchbandit.policy.recipes import parameters, recipe
-from sketchbandit.simulation import chance, rules
+from sketchbandit.simulation import rules
 from sketchbandit.simulation.loop import play
-from sketchbandit.simulation.specs import Spec, Value, spec
+from sketchbandit.simulation.specs import UNIFORM, UNIFORM_TITLE, Spec, Value, is_chance, spec
 from sketchbandit.sketch.checks import check_count
 
 ROUNDS = "rounds"
@@ -31,10 +31,10 @@ DELAY = "delay"
 
 def check(policy: Spec) -> None:
     """Refuse an unknown policy, an unknown setting or an impossible value, before any work starts."""
-    if chance.is_chance(policy):
+    if is_chance(policy):
         return
     if policy.name not in recipes.RECIPES:
-        choices = ", ".join([*recipes.RECIPES, chance.UNIFORM.name])
+        choices = ", ".join([*recipes.RECIPES, UNIFORM.name])
         hint = f"; {policy.name} is a rule of exploration: write oful:{rules.RULE}={policy.name}"
         raise InputError(
             f"unknown policy {policy.name!r}; choose from {choices}" + (hint if policy.name in RULES else "")
@@ -50,7 +50,7 @@ def check(policy: Spec) -> None:
 
 def is_given(policy: Spec) -> bool:
     """Whether the policy says its ridge or its rule's number itself, and so is not tuned; chance has none."""
-    return chance.is_chance(policy) or untuned(policy) != policy
+    return is_chance(policy) or untuned(policy) != policy
 
 
 def untuned(policy: Spec) -> Spec:
@@ -70,12 +70,12 @@ def tuned(policy: Spec, ridge: float, number: float | None) -> Spec:
 
 def with_defaults(policy: Spec) -> Spec:
     """The same with its ridge given, and so not to be tuned."""
-    if chance.is_chance(policy):
+    if is_chance(policy):
         return policy
     return spec(policy.name, **{"ridge": _default(policy, "ridge"), **dict(policy.settings)})
 
 
-def _default(policy: Spec, name: str) -> Any:
+def _default(policy: Spec, name: str) -> Value:
     """Of a setting; None where there is none."""
     found = inspect.signature(recipe(policy.name).make).parameters.get(name)
     return None if found is None else found.default
@@ -112,8 +112,8 @@ def model_of(policy: Spec) -> Estimate:
 
 def family(policy: Spec) -> str:
     """What the paper calls the method."""
-    if chance.is_chance(policy):
-        return chance.TITLE
+    if is_chance(policy):
+        return UNIFORM_TITLE
     return recipe(policy.name).title(dict(policy.settings))
 
 
@@ -126,8 +126,8 @@ def label(policy: Spec) -> str:
     >>> label(parse("oful:rewards=robust,rewards.scale=0.1,beta=0.5"))
     'OFUL, β = 0.5, Robust, scale = 0.1'
     """
-    if chance.is_chance(policy):
-        return chance.TITLE
+    if is_chance(policy):
+        return UNIFORM_TITLE
     signs = {"size": recipe(policy.name).size_sign, "epsilon": "ε", "ridge": "λ", "beta": "β"}
     of_rule = rules.settings_of(policy)
     of_model = {k: v for k, v in policy.settings if k.startswith(_OF_MODEL)}

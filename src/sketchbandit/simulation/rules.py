@@ -10,8 +10,7 @@ from sketchbandit.explore.base import RULES
 from sketchbandit.policy import Policy
 from sketchbandit.policy.recipes import parameters, recipe
 from sketchbandit.registry import setting_names
-from sketchbandit.simulation import chance
-from sketchbandit.simulation.specs import Spec, Value
+from sketchbandit.simulation.specs import Spec, Value, is_chance
 from sketchbandit.theory import Confidence
 
 RULE = "explore"
@@ -48,7 +47,7 @@ def name_of(policy: Spec) -> str:
 
 def number_of(policy: Spec) -> Number | None:
     """What is tuned of the rule, beside the ridge."""
-    return None if chance.is_chance(policy) else NUMBERS.get(name_of(policy))
+    return None if is_chance(policy) else NUMBERS.get(name_of(policy))
 
 
 def number_played(policy: Policy) -> float | None:

@@ -2,34 +2,34 @@
 
 import hashlib
 import json
+import math
 import time
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from sketchbandit import data
 from sketchbandit._version import __version__
-from sketchbandit.arrays import Rows, Scalars
-from sketchbandit.environment import Environment
-from sketchbandit.errors import SketchTooSmallWarning, WorldChangedWarning
-from sketchbandit.linalg import fd_bound, gram_spectrum
-from sketchbandit.simulation import (
-    approximation,
-    calibration,
-    chance,
-    droughts,
-    environments,
-    policies,
-    rules,
-)
-from sketchbandit.simulation.loop import play
+from sketchbandit.arrays import Matrix, Rows, Scalars
+from sketchbandit.environment import Environment, Round
+from sketchbandit.errors import InputError, SketchTooSmallWarning, WorldChangedWarning
+from sketchbandit.linalg import covariance_error, fd_bound, gram_spectrum, normalised, row_norms_sq
+from sketchbandit.policy import Policy
+from sketchbandit.simulation import environments, policies, rules
+from sketchbandit.simulation.environments import stream
+from sketchbandit.simulation.loop import LateRewards, play
 from sketchbandit.simulation.specs import Spec
-from sketchbandit.simulation.streams import stream
-from sketchbandit.simulation.tuning import Pair, Player, race
+from sketchbandit.sketch import DyadicBlockSketch, FrequentDirections, Sketch
 
 Row = Scalars
+Pair = tuple[float, float | None]
+"""Ridge and the rule's number."""
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,12 @@ def perform(run: Run) -> list[Row]:
         "run": run.key,
         "kind": run.kind,
         "environment": str(run.environment),
-        "contender": str(_untuned(run)),
+        "contender": str(run.contender if run.kind == "approximate" else policies.untuned(run.contender)),
         "seed": run.seed,
         "rounds": run.rounds,
         "version": __version__,
     }
     return [{**common, **row} for row in rows]
-
-
-def _untuned(run: Run) -> Spec:
-    return run.contender if run.kind == "approximate" else policies.untuned(run.contender)
 
 
 def _play(run: Run) -> Iterator[Row]:
@@ -139,10 +135,6 @@ def _play(run: Run) -> Iterator[Row]:
             "warned": policy.health().heading_for_linear_regret,
             **(_spectrum(chosen, run.contender) if run.spectrum == "all" or (watch and last) else {}),
         }
-
-
-def _chance(run: Run) -> Iterator[Row]:
-    return chance.measure(stream(run.environment, run.seed), run.rounds, run.points)
 
 
 def _spectrum(chosen: Sequence[Rows], contender: Spec) -> Row:
@@ -174,7 +166,7 @@ def _click(run: Run) -> Iterator[Row]:
     environment = stream(run.environment, run.seed)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     played = {"ridge": policy.ridge, "number": rules.number_played(policy)}
-    for row in calibration.measure(policy, environment, run.rounds, run.points):
+    for row in calibration(policy, environment, run.rounds, run.points):
         yield {**played, **row}
 
 
@@ -182,19 +174,258 @@ def _starve(run: Run) -> Iterator[Row]:
     environment = environments.build(run.environment, run.seed)
     policy = policies.build(run.contender, environment.dim, run.seed, run.rounds)
     number = rules.number_played(policy)
-    measured = droughts.measure(policy, environment, run.rounds)
+    measured = droughts(policy, environment, run.rounds)
     yield {"ridge": policy.ridge, "number": number, "round": run.rounds, **measured}
-
-
-def _approximate(run: Run) -> Iterator[Row]:
-    return approximation.measure(run.environment, run.contender, run.rounds, seed=run.seed, points=run.points)
 
 
 _KINDS: dict[str, Callable[[Run], Iterator[Row]]] = {
     "play": _play,
-    "chance": _chance,
+    "chance": lambda run: chance(stream(run.environment, run.seed), run.rounds, run.points),
     "tune": _tune,
     "click": _click,
     "starve": _starve,
-    "approximate": _approximate,
+    "approximate": lambda run: approximation(
+        run.environment, run.contender, run.rounds, seed=run.seed, points=run.points
+    ),
 }
+
+
+# -- tuning ------------------------------------------------------------------------------------------
+
+_LOOK = 8  # after one round in so many it is seen who leads
+
+
+class RaceResult(NamedTuple):
+    """How far a pair came, and its mean regret until then; the best one came to the end."""
+
+    rounds: int
+    regret: float
+
+
+class Player:
+    """One policy on one permutation."""
+
+    def __init__(self, policy: Policy | policies.ActionPolicy, delay: int) -> None:
+        self._policy = policy
+        self._rewards = LateRewards(delay)
+        self.regret = 0.0
+
+    def play(self, drawn: Round) -> None:
+        """One round."""
+        chosen = self._policy.select(drawn.arms)
+        arrived = self._rewards.send(drawn.arm(chosen), drawn.reward(chosen))
+        if arrived is not None:
+            self._policy.update(*arrived)
+        self.regret += drawn.regret(chosen)
+
+
+def race(
+    pairs: Sequence[Pair],
+    players: Callable[[Pair], list[Player]],
+    environments: Callable[[], list[Environment]],
+    rounds: int,
+) -> dict[Pair, RaceResult]:
+    """The best pair of a grid, without playing every pair to its end.
+
+    Pairs play side by side. Regret never falls, so a pair whose regret so far is above what another one has
+    at the end cannot be the best, and is given up. What is found is what playing everything would find.
+    After an eighth of the rounds whoever leads then plays alone to the end: that is the regret to beat.
+
+    Parameters
+    ----------
+    pairs : sequence of pairs
+        The grid.
+    players : function
+        From a pair to new players, one for each permutation.
+    environments : function
+        The permutations, from their beginning.
+    rounds : int
+        How long each is played.
+
+    """
+    running = {pair: players(pair) for pair in pairs}
+    found: dict[Pair, RaceResult] = {}
+    to_beat = inf
+    for number, drawn in enumerate(_rounds(environments(), rounds), start=1):
+        for pair, here in list(running.items()):
+            regret = _play_round(here, drawn)
+            if number == rounds or regret > to_beat:
+                found[pair] = RaceResult(number, regret / len(here))
+                del running[pair]
+        if number == rounds // _LOOK and len(running) > 1:
+            leader = min(running, key=lambda pair: _total(running[pair]))
+            alone = players(leader)
+            for again in _rounds(environments(), rounds):
+                to_beat = _play_round(alone, again)
+    return {pair: found[pair] for pair in pairs}
+
+
+def _rounds(environments: Sequence[Environment], rounds: int) -> Iterator[tuple[Round, ...]]:
+    """One round of each at a time."""
+    return zip(*(environment.rounds(rounds) for environment in environments), strict=True)
+
+
+def _play_round(players: Sequence[Player], drawn: Sequence[Round]) -> float:
+    """One round of each; the sum of their regrets so far."""
+    for player, one in zip(players, drawn, strict=True):
+        player.play(one)
+    return _total(players)
+
+
+def _total(players: Sequence[Player]) -> float:
+    return sum(player.regret for player in players)
+
+
+# -- what a run measures ------------------------------------------------------------------------------
+
+
+def chance(environment: Environment, rounds: int, points: int) -> Iterator[Scalars]:
+    """What a uniform choice earns, the reference of every comparison, in rows like those of a policy.
+
+    They hold the exact expectation over the choice, so that nothing is drawn.
+
+    >>> from sketchbandit.environment import Classification
+    >>> (row,) = chance(Classification(np.eye(4), [0, 1, 2, 3]), rounds=100, points=1)
+    >>> row["reward"], row["regret"]
+    (25.0, 75.0)
+    """
+    every = max(1, rounds // points)
+    reward = regret = 0.0
+    for number, drawn in enumerate(environment.rounds(rounds), start=1):
+        arms = range(len(drawn.means))
+        reward += float(np.mean([drawn.reward(arm) for arm in arms]))
+        regret += float(np.mean([drawn.regret(arm) for arm in arms]))
+        if number % every == 0 or number == rounds:
+            held = dict.fromkeys(("bytes", "peak_bytes", "sketch_size", "sketch_rows"), 0)
+            yield {
+                "round": number,
+                "reward": reward,
+                "regret": regret,
+                "seconds": 0.0,
+                "warned": False,
+                **held,
+            }
+
+
+DROUGHT = 500
+"""Rounds without any reward that count as starving."""
+
+
+def droughts(policy: Policy, environment: Environment, rounds: int) -> dict[str, float]:
+    """Play, and count the rounds before the first reward, and the longest stretch of rounds without any."""
+    first = longest = lasting = 0
+    reward = regret = 0.0
+    for number, drawn in enumerate(environment.rounds(rounds), start=1):
+        chosen = policy.select(drawn.arms)
+        earned = drawn.reward(chosen)
+        policy.update(drawn.arm(chosen), earned)
+        reward, regret = reward + earned, regret + drawn.regret(chosen)
+        lasting = 0 if earned else lasting + 1
+        first, longest = number if lasting == number else first, max(longest, lasting)
+    return {"reward": reward, "regret": regret, "dry_at_first": first, "dry_at_most": longest}
+
+
+EDGES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Between the bins of the predictions."""
+LEAST = 0.001
+"""For the log loss, predictions are clipped to [LEAST, 1 - LEAST]."""
+
+
+class Calibration:
+    """Counts, predictions and clicks in each bin, and the log loss."""
+
+    def __init__(self) -> None:
+        self.log_loss = 0.0
+        self._bins = [[0, 0.0, 0.0] for _ in range(len(EDGES) + 1)]
+
+    def see(self, predicted: float, reward: float) -> None:
+        """A prediction, and what came."""
+        found = self._bins[bisect_right(EDGES, predicted)]
+        found[0] += 1
+        found[1] += predicted
+        found[2] += reward
+        chance = min(max(predicted, LEAST), 1.0 - LEAST)
+        self.log_loss -= reward * math.log(chance) + (1.0 - reward) * math.log1p(-chance)
+
+    def to_json(self) -> str:
+        """For a column of the results: count, sum of the predictions and sum of the clicks of each bin."""
+        return json.dumps(self._bins)
+
+
+def calibration(policy: Policy, environment: Environment, rounds: int, points: int) -> Iterator[Scalars]:
+    """Play, and compare the mean reward that was predicted of each arm chosen with the reward."""
+    found, every = Calibration(), max(1, rounds // points)
+    reward = regret = 0.0
+    for number, drawn in enumerate(environment.rounds(rounds), start=1):
+        chosen = policy.select(drawn.arms)
+        arm, earned = drawn.arm(chosen), drawn.reward(chosen)
+        found.see(float(policy.mean(arm)), earned)
+        policy.update(arm, earned)
+        reward, regret = reward + earned, regret + drawn.regret(chosen)
+        if number % every == 0 or number == rounds:
+            row = {"round": number, "reward": reward, "regret": regret, "log_loss": found.log_loss}
+            yield {**row, "calibration": found.to_json()}
+
+
+class Studied(NamedTuple):
+    """A sketch, the paper's name for it, and the paper's bound on its error."""
+
+    kind: Callable[..., Sketch]
+    title: str
+    bound_sign: str
+    bound: Callable[[Spec, Matrix], float]
+
+
+def _delta(contender: Spec, covariance: Matrix) -> float:
+    """Delta_t of eq. (spectral error)."""
+    spectrum = np.maximum(np.linalg.eigvalsh(covariance), 0.0)
+    return fd_bound(spectrum, int(contender.get("size")))
+
+
+SKETCHES = {
+    "fd": Studied(FrequentDirections, title="FD", bound_sign="Δ", bound=_delta),
+    "dbs": Studied(  # Thm. 1
+        DyadicBlockSketch, title="DBS", bound_sign="2ε", bound=lambda dbs, _: 2.0 * float(dbs.get("epsilon"))
+    ),
+}
+
+
+def matrix(environment: Spec, count: int, seed: int) -> Matrix:
+    """``rows:data=gaussian,dim=500`` or ``rows:data=digits``: that many unit rows, in random order."""
+    random = np.random.default_rng(seed)
+    name = str(environment.get("data"))
+    if name == "gaussian":
+        rows = random.standard_normal((count, int(environment.get("dim", 500))))
+    else:
+        stored = data.load(name).features
+        if not isinstance(stored, np.ndarray):
+            raise InputError(f"{name} is sparse; its covariance would not fit: choose a dense data set")
+        rows = stored.astype(np.float64)
+        rows = rows[row_norms_sq(rows) > 0.0]
+        rows = rows[random.permutation(len(rows))[:count]]
+    return normalised(rows)
+
+
+def approximation(
+    environment: Spec, contender: Spec, count: int, *, seed: int, points: int
+) -> Iterator[Scalars]:
+    """Stream the matrix through the sketch; a row at each point."""
+    rows = matrix(environment, count, seed)
+    dim = rows.shape[1]
+    studied = SKETCHES[contender.name]
+    sketch = studied.kind(dim, **dict(contender.settings))
+    covariance = np.zeros((dim, dim))
+    every = max(1, len(rows) // points)
+    for start in range(0, len(rows), every):
+        block = rows[start : start + every]
+        covariance += block.T @ block
+        sketch.update(block)
+        yield {
+            "round": sketch.count,
+            "error": covariance_error(covariance, sketch.rows),
+            "certificate": sketch.error_bound,
+            "bound": studied.bound(contender, covariance),
+            "sketch_size": sketch.size,
+            "sketch_rows": len(sketch.rows),
+            "bytes": sketch.nbytes,
+        }

@@ -73,3 +73,15 @@ def _value(text: str) -> Value:
         except ValueError:
             continue
     return text
+
+
+UNIFORM = spec("uniform")
+"""A uniform choice: the reference of every comparison."""
+UNIFORM_TITLE = "Uniform"
+
+
+def is_chance(policy: Spec) -> bool:
+    """Whether a contender is the uniform choice; it has no settings."""
+    if policy.name == UNIFORM.name and policy != UNIFORM:
+        raise InputError(f"{policy}: uniform chooses by chance and has no settings")
+    return policy == UNIFORM

@@ -7,15 +7,13 @@ import numpy as np
 from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.arrays import AnyArray, Matrix, Rows, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
-from sketchbandit.sklearn.losses import LogisticLoss, Loss, SquaredLoss
-from sketchbandit.sklearn.online_newton import LearnedNewton, OnlineNewton
-from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
+from sketchbandit.sklearn.base import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
+from sketchbandit.sklearn.online_newton import LearnedNewton, LogisticLoss, Loss, OnlineNewton, SquaredLoss
 
 Curvature = Literal["local", "uniform"] | float
 
@@ -28,14 +26,26 @@ _NO_CLASSES = np.empty(0)  # of a regressor
 class SketchedNewton(StreamingEstimator[LearnedNewton]):
     """The settings of both estimators, and what both tell of their sketches."""
 
-    alpha: float
-    sketch: Choice
-    size: int | None
-    epsilon: float | None
-    compensation: float
-    bound: float | None
-    curvature: Curvature
-    fit_intercept: bool
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        sketch: Choice = "adaptive",
+        size: int | None = None,
+        epsilon: float | None = None,
+        compensation: float = 1.0,
+        bound: float | None = None,
+        curvature: Curvature = "local",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.alpha = alpha
+        self.sketch = sketch
+        self.size = size
+        self.epsilon = epsilon
+        self.compensation = compensation
+        self.bound = bound
+        self.curvature = curvature
+        self.fit_intercept = fit_intercept
 
     def _start(self, dim: int, loss: Loss, count: int = 1, classes: AnyArray = _NO_CLASSES) -> LearnedNewton:
         """Nothing learned yet; settings are looked at here, as scikit-learn wants it."""
@@ -59,9 +69,8 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
             raise InputError(
                 f"curvature={self.curvature!r} holds for margins within a bound: give bound=, or 'local'"
             )
-        return loss.uniform(bound) if self.curvature == "uniform" else self._number()
-
-    def _number(self) -> float:
+        if self.curvature == "uniform":
+            return loss.uniform(bound)
         return check_real("curvature", self.curvature, above=0.0)
 
     def _sketch(self, dim: int, alpha: float) -> Sketch:
@@ -72,16 +81,8 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
             epsilon /= 2.0  # the certificate of its blocks is at most twice that
         return make_sketch(choice, dim, size, check_compensation(self.compensation), epsilon)
 
-    def _read(self, X: MatrixLike, y: VectorLike, *, reset: bool, **options: bool) -> tuple[Rows, AnyArray]:
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset, **options
-        )
-        return X, y
-
     def _margins(self, X: MatrixLike) -> Matrix:
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self._fitted.margins(X)
+        return self._fitted.margins(self._features(X))
 
     def _bounded_margins(self, X: MatrixLike) -> Matrix:
         """As online Newton predicts them: within the bound that it has learned with."""
@@ -104,17 +105,17 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
     @property
     def error_bound_(self) -> float:
         """The certificate e, of several classes the largest: no direction lost more."""
-        return self._fitted.error_bound
+        return max(sketch.error_bound for sketch in self.sketches_)
 
     @property
     def sketch_rows_(self) -> int:
         """How many rows the sketches hold, all together."""
-        return self._fitted.row_count
+        return sum(sketch.row_count for sketch in self.sketches_)
 
     @property
     def nbytes_(self) -> int:
         """Bytes of every array held."""
-        return self._fitted.nbytes
+        return sum(output.nbytes for output in self._fitted.outputs)
 
     def regret_bound(self, norm: float) -> float:
         """What the losses so far exceed, at most, those of any fixed weights of that norm or less.
@@ -124,11 +125,12 @@ class SketchedNewton(StreamingEstimator[LearnedNewton]):
         seen made of the theorem in docs/beyond-linear.md, with the sketch's error in it. Raises
         ``InputError`` if ``curvature`` is a number that was above the curvature of the loss in some round.
         """
-        return self._fitted.regret_bound(check_real("norm", norm, at_least=0.0))
+        norm = check_real("norm", norm, at_least=0.0)
+        return math.fsum(output.regret_bound(norm) for output in self._fitted.outputs)
 
 
 class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
-    """LogisticLoss regression in one pass by sketched online Newton steps. There is no learning rate to tune.
+    """Logistic regression in one pass by sketched online Newton steps. There is no learning rate to tune.
 
     After every row, w moves by -(A + g g' sigma)^-1 g. A is the matrix of all gradients so far, weighted by
     the curvature of the loss, and is kept as a sketch: O(r · n_features) per row with r sketch rows. Several
@@ -205,18 +207,20 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
         curvature: Curvature = "local",
         fit_intercept: bool = True,
     ) -> None:
-        self.alpha = alpha
-        self.sketch = sketch
-        self.size = size
-        self.epsilon = epsilon
-        self.compensation = compensation
-        self.bound = bound
-        self.curvature = curvature
-        self.fit_intercept = fit_intercept
+        super().__init__(
+            alpha,
+            sketch=sketch,
+            size=size,
+            epsilon=epsilon,
+            compensation=compensation,
+            bound=bound,
+            curvature=curvature,
+            fit_intercept=fit_intercept,
+        )
 
     def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
-        X, y = self._read(X, y, reset=True)
+        X, y = self._checked(X, y, reset=True)
         check_classification_targets(y)
         learned = self._begin(X.shape[1], np.unique(y))
         return self._learn(learned, X, _one_against_rest(y, learned.classes), np.ones(len(y)))
@@ -226,7 +230,7 @@ class SketchedNewtonClassifier(ClassifierMixin, SketchedNewton):
     ) -> Self:
         """Learn from further rows. The first call needs ``classes``, all labels that will occur."""
         first = not self.__sklearn_is_fitted__()
-        X, y = self._read(X, y, reset=first)
+        X, y = self._checked(X, y, reset=first)
         check_classification_targets(y)
         weights = _read_weights(sample_weight, len(y))
         learned = self._learned_so_far(X.shape[1], classes)
@@ -324,36 +328,15 @@ class SketchedNewtonRegressor(RegressorMixin, SketchedNewton):
 
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        sketch: Choice = "adaptive",
-        size: int | None = None,
-        epsilon: float | None = None,
-        compensation: float = 1.0,
-        bound: float | None = None,
-        curvature: Curvature = "local",
-        fit_intercept: bool = True,
-    ) -> None:
-        self.alpha = alpha
-        self.sketch = sketch
-        self.size = size
-        self.epsilon = epsilon
-        self.compensation = compensation
-        self.bound = bound
-        self.curvature = curvature
-        self.fit_intercept = fit_intercept
-
     def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
-        X, y = self._read(X, y, reset=True, y_numeric=True)
+        X, y = self._checked(X, y, reset=True, y_numeric=True)
         return self._learn_targets(self._start(X.shape[1], SquaredLoss()), X, y, np.ones(len(y)))
 
     def partial_fit(self, X: MatrixLike, y: VectorLike, sample_weight: VectorLike = None) -> Self:
         """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
-        X, y = self._read(X, y, reset=first, y_numeric=True)
+        X, y = self._checked(X, y, reset=first, y_numeric=True)
         weights = _read_weights(sample_weight, len(y))
         learned = self._start(X.shape[1], SquaredLoss()) if first else self._learned
         return self._learn_targets(learned, X, y, weights)

@@ -1,7 +1,17 @@
-"""Online Newton steps on a sketch: a weight vector for each output, updated by one row after another."""
+"""Online Newton steps on a sketch: a weight vector for each output, updated by one row after another.
+
+They ask losses l(z, y) of a margin z how much they curve. A loss has the curvature sigma at z, on the
+interval [-C, C], if for every b of it
+
+    l(b) >= l(z) + l'(z) (b - z) + sigma/2 · (l'(z) (b - z))²        (Luo et al. 2016, Assumption 2).
+
+The largest such sigma at one z, times l'(z)², is what ``local`` tells: the weight of x x' in the matrix of
+that round. The least of all z and y is the constant that ``uniform`` bounds from below.
+"""
 
 import math
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +31,107 @@ from sketchbandit.linalg import (
 from sketchbandit.precision import Leverage, Precision, take_weighted
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.row_input import row_source
-from sketchbandit.sklearn.losses import Loss
+
+_NEAR = 1e-4  # if b - z is smaller, the ratio is computed from its series
+
+
+class Loss(Protocol):
+    """A convex function of the margin."""
+
+    most_weight: float
+    """An upper bound on ``local``."""
+
+    def slope(self, z: float, y: float) -> float:
+        """l'(z)."""
+
+    def local(self, z: float, bound: float) -> float:
+        """The minimum of 2 (l(b) - l(z) - l'(z)(b - z)) / (b - z)² over b within the bound C."""
+
+    def uniform(self, bound: float) -> float:
+        """A sigma valid for all z, b and y within the bound C."""
+
+    def most_slope(self, bound: float, largest: float) -> float:
+        """An upper bound on |l'|, if |z| is within the bound and |y| is at most ``largest``."""
+
+
+class SquaredLoss:
+    """(z - y)²/2. Its curvature is constant: with ``local``, online Newton is recursive least squares."""
+
+    most_weight = 1.0
+
+    def slope(self, z: float, y: float) -> float:
+        """z - y."""
+        return z - y
+
+    def local(self, z: float, bound: float) -> float:
+        """1: sigma is 1/(z - y)²."""
+        del z, bound
+        return 1.0
+
+    def uniform(self, bound: float) -> float:
+        """1/(2C)², for |z - y| <= 2C."""
+        return 0.25 / bound**2
+
+    def most_slope(self, bound: float, largest: float) -> float:
+        """The bound for margins within the bound; without one, for the margins at the start."""
+        return largest + (bound if math.isfinite(bound) else 0.0)
+
+
+class LogisticLoss:
+    """ln(1 + exp(-y z)), y = -1 or 1.
+
+    Examples
+    --------
+    >>> loss = LogisticLoss()
+    >>> round(loss.local(0.0, bound=1e-6), 6), round(loss.local(0.0, bound=5.0), 3)
+    (0.25, 0.145)
+
+    """
+
+    most_weight = 0.25
+
+    def slope(self, z: float, y: float) -> float:
+        """-y / (1 + exp(y z))."""
+        return -y / (1.0 + math.exp(y * z))
+
+    def local(self, z: float, bound: float) -> float:
+        """At b = -C or C: as a function of b, the mean of l'' between z and b rises, and then falls.
+
+        The ratio is the mean of l'' over the way from z to b, with weights 2(1 - s) at the part s of it, and
+        l'' rises up to 0 and falls from there.
+        """
+        return min(_mean_curvature(z, -bound - z), _mean_curvature(z, bound - z))
+
+    def uniform(self, bound: float) -> float:
+        """2 gamma (U - ln(1 + U)) / U², gamma = exp(-C), U = 2 C gamma.
+
+        exp(-gamma l) is concave, for l''/l'² = exp(y z) >= gamma. So l(b) >= l(z) - ln(1 - u)/gamma with
+        u = gamma l'(z)(b - z) >= -U, and (-ln(1 - u) - u)/u² grows with u.
+        """
+        gamma = math.exp(-bound)
+        U = 2.0 * bound * gamma
+        share = 0.5 - U / 3.0 if U < _NEAR else (U - math.log1p(U)) / U**2
+        return 2.0 * gamma * share
+
+    def most_slope(self, bound: float, largest: float) -> float:
+        """1."""
+        del bound, largest
+        return 1.0
+
+
+def _mean_curvature(z: float, h: float) -> float:
+    """2 (l(z + h) - l(z) - l'(z) h) / h² of the logistic loss, whatever the label.
+
+    With p = 1/(1 + exp(-z)) the numerator is 2 (ln(1 + p (exp(h) - 1)) - p h); at -z and -h it is the same.
+    """
+    if z > 0.0:
+        z, h = -z, -h  # then p is small, and nothing cancels
+    e = math.exp(z)
+    p = e / (1.0 + e)
+    if abs(h) < _NEAR:
+        return p * (1.0 - p) * (1.0 + (1.0 - 2.0 * p) * h / 3.0)
+    return 2.0 * (math.log1p(p * math.expm1(h)) - p * h) / h**2
+
 
 _DIGITS = 1e-3  # the relative accuracy to which x'A^-1 x must be known
 _ROUNDING = 1e-9  # by which a constant curvature may exceed that of the loss
@@ -56,7 +166,7 @@ class OnlineNewton:
     Examples
     --------
     >>> from sketchbandit import ExactSketch
-    >>> from sketchbandit.sklearn.losses import SquaredLoss
+    >>> from sketchbandit.sklearn.online_newton import SquaredLoss
     >>> newton = OnlineNewton(ExactSketch(2), 1.0, SquaredLoss())
     >>> newton.learn(np.array([1.0, 0.0]), 3.0)  # least squares with a ridge of 1
     >>> newton.theta.tolist()
@@ -65,13 +175,7 @@ class OnlineNewton:
     """
 
     def __init__(
-        self,
-        sketch: Sketch,
-        alpha: float,
-        loss: Loss,
-        *,
-        bound: float = math.inf,
-        sigma: float | None = None,
+        self, sketch: Sketch, alpha: float, loss: Loss, *, bound: float = math.inf, sigma: float | None = None
     ) -> None:
         self.precision = Precision(sketch, alpha)
         self.loss = loss
@@ -171,11 +275,6 @@ class LearnedNewton:
         """The sketch of the first output."""
         return self.outputs[0].sketch
 
-    @property
-    def thetas(self) -> Matrix:
-        """All weights, (outputs, features), with that of the intercept last."""
-        return np.stack([output.theta for output in self.outputs])
-
     def update(self, X: Rows, targets: Matrix, weights: Vector) -> None:
         """Learn from rows, dense or CSR, with a target per output, (n, outputs)."""
         reach = self._checked(X, targets, weights)  # nothing is refused after this
@@ -231,8 +330,8 @@ class LearnedNewton:
 
     @property
     def coef(self) -> Matrix:
-        """The weights without that of the intercept."""
-        thetas = self.thetas
+        """The weights, (outputs, features), without that of the intercept."""
+        thetas = np.stack([output.theta for output in self.outputs])
         return thetas[:, :-1] if self._fit_intercept else thetas
 
     @property
@@ -243,22 +342,3 @@ class LearnedNewton:
     def margins(self, X: Rows) -> Matrix:
         """X w plus the intercept, (n, outputs), without clipping."""
         return np.asarray(X @ self.coef.T) + self.intercept
-
-    @property
-    def error_bound(self) -> float:
-        """The largest error bound of the sketches."""
-        return max(output.sketch.error_bound for output in self.outputs)
-
-    @property
-    def row_count(self) -> int:
-        """The number of rows in all sketches."""
-        return sum(output.sketch.row_count for output in self.outputs)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays held."""
-        return sum(output.nbytes for output in self.outputs)
-
-    def regret_bound(self, norm: float) -> float:
-        """The regret bound, summed over all outputs."""
-        return math.fsum(output.regret_bound(norm) for output in self.outputs)

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sketchbandit.array_api import Array, is_foreign
 from sketchbandit.arrays import Matrix, Vector
@@ -13,7 +13,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.sketch import Sketch, spectrum
 from sketchbandit.sketch.bulk_reader import CentredReader
 from sketchbandit.sketch.checks import check_count
-from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, make_sketch
+from sketchbandit.sklearn.base import Choice, MatrixLike, StreamingEstimator, make_sketch
 
 _DEFAULT_SIZE = 50
 
@@ -144,7 +144,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
     def fit(self, X: MatrixLike, y: object = None) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse. Earlier data are forgotten."""
         del y
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = self._checked(X, reset=True, ensure_min_samples=2)
         return self._learn(self._start(X.shape[1]), X)
 
     def partial_fit(self, X: MatrixLike, y: object = None) -> Self:
@@ -157,18 +157,16 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
         first = not self.__sklearn_is_fitted__()
         if is_foreign(X):
             return self._learn_on_device(X, first)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=first)
+        X = self._checked(X, reset=first)
         return self._learn(self._start(X.shape[1]) if first else self._learned, X)
 
     def _learn_on_device(self, X: Array, first: bool) -> Self:
         if X.ndim != 2 or not X.shape[0]:
             raise InputError(f"X must have shape (n_samples, n_features), got {tuple(X.shape)}")
         dim = int(X.shape[1])
-        if first:
-            self._learn(self._start(dim), X)
-            self.n_features_in_ = dim
-            return self
-        return self._learn(self._learned, X)
+        self._learn(self._start(dim) if first else self._learned, X)
+        self.n_features_in_ = dim  # others were refused
+        return self
 
     def _start(self, dim: int) -> LearnedScatter:
         size = None if self.size is None else check_count("size", self.size, at_least=2)
@@ -190,8 +188,7 @@ class SketchedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, StreamingEs
 
     def transform(self, X: MatrixLike) -> Matrix:
         """Project X onto the components: (X - mean_) components_', shape (n_samples, n_components_)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._features(X)
         components = self.components_
         projected = np.asarray(X @ components.T) - self.mean_ @ components.T
         return projected / self._scale if self.whiten else projected

@@ -4,7 +4,6 @@ from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sketchbandit.arrays import Rows, Vector
 from sketchbandit.errors import InputError
@@ -13,7 +12,7 @@ from sketchbandit.precision import Precision
 from sketchbandit.sketch import BulkReader, Sketch, Spectrum, spectrum
 from sketchbandit.sketch.bulk_reader import Centring, dense_chunks, most_scatter
 from sketchbandit.sketch.checks import check_count, check_real
-from sketchbandit.sklearn.streaming import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
+from sketchbandit.sklearn.base import Choice, MatrixLike, StreamingEstimator, VectorLike, make_sketch
 
 
 class _Learned:
@@ -171,15 +170,13 @@ class SketchedRidge(RegressorMixin, StreamingEstimator[_Learned]):
 
     def fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from X, (n_samples, n_features), dense or sparse, and y. Earlier data are forgotten."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True)
+        X, y = self._checked(X, y, reset=True, y_numeric=True)
         return self._learn(self._start(X.shape[1]), X, np.asarray(y, dtype=np.float64))
 
     def partial_fit(self, X: MatrixLike, y: VectorLike) -> Self:
         """Learn from further rows."""
         first = not self.__sklearn_is_fitted__()
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True, reset=first
-        )
+        X, y = self._checked(X, y, reset=first, y_numeric=True)
         learned = self._start(X.shape[1]) if first else self._learned
         return self._learn(learned, X, np.asarray(y, dtype=np.float64))
 
@@ -195,8 +192,7 @@ class SketchedRidge(RegressorMixin, StreamingEstimator[_Learned]):
         The standard deviation is sqrt(noise_² (1 + 1/n + w²)), with w² = x'A^-1 x of the centred row. It
         covers the noise of a target and the uncertainty of its mean.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = self._features(X)
         predicted = np.asarray(X @ self.coef_) + self.intercept_
         if not return_std:
             return predicted

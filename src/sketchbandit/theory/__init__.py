@@ -1,7 +1,13 @@
 """The paper's theorems as functions: radii, regret bounds, and the effect of a sketch size on them."""
 
-from sketchbandit.theory.confidence import Confidence, mix_cost
-from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius, sketched_radius
+from sketchbandit.theory.confidence import (
+    Confidence,
+    fd_radius,
+    mix_cost,
+    oful_radius,
+    rfd_radius,
+    sketched_radius,
+)
 from sketchbandit.theory.regret import (
     Row,
     cbrap_regret,

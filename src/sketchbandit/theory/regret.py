@@ -12,8 +12,7 @@ from sketchbandit.errors import InputError
 from sketchbandit.linalg import fd_bound, singular_values_sq
 from sketchbandit.sketch.adaptive import order_of_error
 from sketchbandit.sketch.checks import check_compensation, check_count, check_real
-from sketchbandit.theory.confidence import Confidence
-from sketchbandit.theory.radii import fd_radius, oful_radius, rfd_radius, sketched_radius
+from sketchbandit.theory.confidence import Confidence, fd_radius, oful_radius, rfd_radius, sketched_radius
 
 Bound = Callable[..., float]
 

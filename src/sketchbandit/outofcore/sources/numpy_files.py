@@ -1,6 +1,15 @@
-"""Numpy's own files: .npy, mapped into memory, and .npz, sparse matrices as scipy saves them included."""
+"""Numpy's own files: .npy, mapped into memory or read ahead, and .npz, scipy's sparse matrices included.
 
+Through a memory map, a file that is not in the page cache takes nearly as long to page in as its sketch to
+compute, and it pushes everything else out. So a large one is read past the cache by a thread that is a few
+blocks ahead: the disk delivers while the processor works.
+"""
+
+import errno
 import mmap
+import os
+import queue
+import threading
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,10 +22,14 @@ from scipy import sparse
 
 from sketchbandit.arrays import AnyArray, Dtype, Rows
 from sketchbandit.errors import FileError, InputError, SketchBanditError
-from sketchbandit.outofcore.sources import direct_io
 from sketchbandit.outofcore.sources.base import MatrixSource, RowChunk, check_matrix
 
 _DENSE = "X"  # the name of a dense matrix beside other arrays
+BLOCK_BYTES = 1 << 25
+_BLOCKS = 3  # one in use, one ready, one on its way
+_PAGE = 4096  # what direct reads are aligned to
+_SHARE_OF_MEMORY = 4
+_Block = tuple[mmap.mmap, memoryview]
 
 
 class Header(NamedTuple):
@@ -72,7 +85,7 @@ class NpySource(MatrixSource):
             return
         if self._header.is_fortran:
             yield from self._strided(start, stop)
-        elif direct_io.is_worth_it(self._path):
+        elif is_worth_reading_ahead(self._path):
             yield from self._directly(start, stop)
         else:
             yield from self._mapped(start, stop)
@@ -91,10 +104,10 @@ class NpySource(MatrixSource):
             _advise(mapped, "MADV_DONTNEED", at, (last - first) * self._row_bytes)
 
     def _directly(self, start: int, stop: int) -> Iterator[RowChunk]:
-        step = max(1, direct_io.BLOCK_BYTES // self._row_bytes)
+        step = max(1, BLOCK_BYTES // self._row_bytes)
         begin, end = (self._offset + row * self._row_bytes for row in (start, stop))
         first = start
-        for block in direct_io.read_ahead(self._path, begin, end, step * self._row_bytes):
+        for block in read_ahead(self._path, begin, end, step * self._row_bytes):
             count = len(block) // self._row_bytes
             rows = self._rows(block, count, 0)
             for at in range(0, count, self.rows_a_chunk):
@@ -110,6 +123,32 @@ class NpySource(MatrixSource):
         matrix = np.memmap(self._path, self._header.dtype, "r", self._offset, self._header.shape, "F")
         for first, last in self.bounds(start, stop):
             yield RowChunk(np.ascontiguousarray(matrix[first:last]), first)
+
+
+class NpyPipe(MatrixSource):
+    """An .npy file that can be read once, from its start, such as what comes on standard input."""
+
+    def __init__(self, name: str, file: IO[bytes]) -> None:
+        self.name, self._file = name, file
+        self._header = read_header(name, file)
+        if self._header.is_fortran:
+            raise InputError(
+                f"{name}: its columns lie together (Fortran order); save it in C order, or to a file"
+            )
+        self.rows, self.dim = self._header.shape
+
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
+        """All that comes."""
+        row_bytes = self.dim * self._header.dtype.itemsize
+        for first, last in self.bounds(start, stop):
+            payload = self._file.read((last - first) * row_bytes)
+            if len(payload) < (last - first) * row_bytes:
+                raise FileError(f"{self.name} ended early: {self.rows:,} rows were announced")
+            yield RowChunk(np.frombuffer(payload, self._header.dtype).reshape(-1, self.dim), first)
+        if self._file.read(1):
+            raise FileError(
+                f"{self.name} goes on after the {self.rows:,} rows of an .npy file: one file at a time"
+            )
 
 
 def _advise(mapped: mmap.mmap, advice: str, start: int, length: int) -> None:
@@ -169,3 +208,82 @@ def _member(path: Path, names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
     raise InputError(f"{path}: which array? It has {', '.join(names) or 'none'}; call the matrix {_DENSE}")
+
+
+# -- reading ahead -----------------------------------------------------------------------------------
+
+
+def is_worth_reading_ahead(path: Path) -> bool:
+    """Whether the file is large beside the memory of the machine, and the system can read directly."""
+    if not (hasattr(os, "O_DIRECT") and hasattr(os, "preadv")):
+        return False
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return path.stat().st_size > memory // _SHARE_OF_MEMORY
+
+
+def read_ahead(path: Path, start: int, stop: int, block: int) -> Iterator[memoryview]:
+    """The bytes ``start`` to ``stop`` in blocks of ``block``; each is good until the next is asked for."""
+    reader = _Reader(path, start, stop, block)
+    reader.start()
+    try:
+        while (come := reader.full.get()) is not None:
+            if isinstance(come, BaseException):
+                raise come
+            buffer, view = come
+            yield view
+            reader.free.put(buffer)
+    finally:
+        reader.stopped = True
+        reader.free.put(None)  # it may be waiting for one
+        reader.join()
+
+
+class _Reader(threading.Thread):
+    def __init__(self, path: Path, start: int, stop: int, block: int) -> None:
+        super().__init__(daemon=True, name=f"reading {path}")
+        self._path, self._first, self._last, self._block = path, start, stop, block
+        self.free: queue.SimpleQueue[mmap.mmap | None] = queue.SimpleQueue()
+        self.full: queue.SimpleQueue[_Block | BaseException | None] = queue.SimpleQueue()
+        self.stopped = False
+        for _ in range(_BLOCKS):
+            self.free.put(mmap.mmap(-1, block + 2 * _PAGE))
+
+    def run(self) -> None:
+        try:
+            self._handle = _open(self._path)
+            try:
+                for at in range(self._first, self._last, self._block):
+                    buffer = self.free.get()
+                    if self.stopped or buffer is None:
+                        return
+                    self.full.put((buffer, self._fill(buffer, at, min(at + self._block, self._last))))
+            finally:
+                os.close(self._handle)
+            self.full.put(None)
+        except BaseException as error:
+            self.full.put(error)
+
+    def _fill(self, buffer: mmap.mmap, start: int, stop: int) -> memoryview:
+        first = start // _PAGE * _PAGE
+        whole = memoryview(buffer)[: -(-(stop - first) // _PAGE) * _PAGE]
+        got = 0
+        while got < stop - first:
+            try:
+                some = os.preadv(self._handle, [whole[got:]], first + got)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                os.close(self._handle)  # a file system that takes the flag and then cannot
+                self._handle = os.open(self._path, os.O_RDONLY)
+                continue
+            if not some:
+                raise FileError(f"{self._path} has become shorter while it was read")
+            got += some
+        return whole[start - first : stop - first]
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except OSError:  # a file system that cannot
+        return os.open(path, os.O_RDONLY)

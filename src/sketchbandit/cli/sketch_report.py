@@ -8,10 +8,10 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TextColumn
 
 from sketchbandit import outofcore
-from sketchbandit.cli.output import LiveProgress, complaints, console, print_table
+from sketchbandit.cli.output import LiveProgress, complaints, console, print_table, say
 from sketchbandit.errors import InputError
 from sketchbandit.outofcore.sources import names_in, option
 from sketchbandit.sketch import Sketch, spectrum
@@ -26,7 +26,6 @@ class RowBar(LiveProgress, outofcore.Watcher):
 
     def __init__(self) -> None:
         super().__init__(TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
-        self._task: TaskID | None = None
         self.columns: list[str] = []
         """Those that were left out."""
         self.read: Sequence[str] = ()
@@ -44,11 +43,6 @@ class RowBar(LiveProgress, outofcore.Watcher):
         """So many rows, some of them read before."""
         self._task = self._progress.add_task("", total=rows, completed=done)
         Thread(target=import_module, args=(_SCREE,)).start()  # half a second, while others work
-
-    def advance(self, rows: int) -> None:
-        """So many more."""
-        if self._task is not None:
-            self._progress.advance(self._task, rows)
 
 
 def sketch_files(
@@ -76,16 +70,15 @@ def sketch_files(
             import_module(_SCREE).draw(made, title).savefig(picture, dpi=160)
     _describe(made, seconds, "of the centred rows" if center else "sum of squares")
     if bar.columns:
-        said = f"columns left out: {', '.join(bar.columns)}"
-        console.print(said, soft_wrap=True, highlight=False, markup=False)
+        say(f"columns left out: {', '.join(bar.columns)}")
     _values(made, top)
     note = _heavy(made, bar.read)
     if note:
-        console.print(note, soft_wrap=True, highlight=False, markup=False)
+        say(note)
     if not made.mass:
         console.print("no rows, or only zeros: there is nothing to plot")
     files = [out, *([picture] if made.mass else [])]
-    console.print("wrote " + ", ".join(map(str, files)), soft_wrap=True, highlight=False, markup=False)
+    say("wrote " + ", ".join(map(str, files)))
 
 
 def _check_picture(picture: Path, out: Path, inputs: list[str]) -> None:

@@ -1,15 +1,18 @@
-"""Text: a row a line, numbers between commas, semicolons or tabs, with or without a line of names."""
+"""Files that pyarrow reads: text, a row a line, and Parquet, whose row groups are the parts."""
 
 import csv
 import io
+import json
 import re
 from collections.abc import Collection, Iterator
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
+from pyarrow import parquet
 
 from sketchbandit.arrays import Matrix
 from sketchbandit.errors import FileError, InputError
@@ -25,11 +28,13 @@ _LINES = 1000  # of them
 _MISSING = frozenset(arrow_csv.ConvertOptions().null_values)  # how a number that is not there is written
 
 
-class TextTable:
-    """The first line of a text, and its rows. ``file`` is read from where it stands."""
+class TextSource(MatrixSource):
+    """A matrix in a text that can be read once. ``file`` is read from where it stands."""
+
+    rows: int | None = None
 
     def __init__(self, name: str, file: IO[bytes], header: bool | None = None) -> None:
-        self._name, self._file = name, file
+        self.name, self._file = name, file
         self._first = file.readline()
         if not self._first.strip():
             raise InputError(f"{name}: it is empty, or begins with an empty line")
@@ -55,25 +60,14 @@ class TextTable:
             self._head = self._first + self._head
         self._text = self._text_columns()
         self._kept = list(range(len(fields)))
+        self.leave_out(())
 
     def leave_out(self, names: Collection[str]) -> None:
         """Do not read these columns; where they have no names, they go by their numbers, from 0."""
         self._kept = [at for at in self._kept if self.names[at] not in names]
-
-    @property
-    def dim(self) -> int:
-        """How many columns are read."""
-        return len(self._kept)
-
-    @property
-    def columns(self) -> list[str] | None:
-        """Their names, if they have any."""
-        return [self.names[at] for at in self._kept] if self._has_header else None
-
-    @property
-    def text(self) -> list[str]:
-        """Those of them that are no numbers."""
-        return [self.names[at] for at in self._kept if at in self._text]
+        self.dim = len(self._kept)
+        self.columns = [self.names[at] for at in self._kept] if self._has_header else None
+        self.text = [self.names[at] for at in self._kept if at in self._text]
 
     def _text_columns(self) -> set[int]:
         """Columns with words and without a number in the first lines."""
@@ -97,23 +91,24 @@ class TextTable:
         if fields == [str(i) for i in range(len(fields))] and len(fields) > 1:
             begin = ", ".join(fields[:3]) + (", ..." if len(fields) > 3 else "")
             raise InputError(
-                f"{self._name}: its first line is {begin}: names of columns, or a row? Say --header or "
+                f"{self.name}: its first line is {begin}: names of columns, or a row? Say --header or "
                 "--no-header"
             )
         if not fields[0] and not any(map(_is_number, fields[1:])) and len(fields) > 1:
             raise InputError(
-                f"{self._name}: the first column has no name, so it looks like row numbers: write the file "
+                f"{self.name}: the first column has no name, so it looks like row numbers: write the file "
                 "without them (index=False), or leave them out: --header --drop ''"
             )
         if not all(map(_is_number, fields)) and any(map(_is_number, fields)):
             raise InputError(
-                f"{self._name}: its first line has words and numbers ({', '.join(fields[:4])}, ...): say "
+                f"{self.name}: its first line has words and numbers ({', '.join(fields[:4])}, ...): say "
                 "--header if they are the names of columns, --no-header if they are a row"
             )
         return not any(map(_is_number, fields))
 
-    def chunks(self) -> Iterator[RowChunk]:
-        """Its rows."""
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
+        """All that comes."""
+        del start, stop
         names = [str(i) for i in range(len(self.names))]
         kept = [names[at] for at in self._kept]
         source = _Rewound(self._head, self._file)
@@ -133,7 +128,7 @@ class TextTable:
                 first += batch.num_rows
         except pa.ArrowInvalid as error:
             if "Empty CSV" not in str(error):
-                raise FileError(f"{self._name}: {self._placed(str(error), first)}") from error
+                raise FileError(f"{self.name}: {self._placed(str(error), first)}") from error
 
     def _placed(self, message: str, read: int) -> str:
         """What the reader complains about, with rows counted from 0 as everywhere."""
@@ -149,35 +144,28 @@ class TextTable:
         )
 
 
-class CsvSource(MatrixSource):
+class CsvSource(TextSource):
     """A matrix in a text file, read from its start to its end: a file is a part."""
 
     def __init__(self, path: Path, header: bool | None = None) -> None:
-        self.name, self._path, self._header = str(path), path, header
+        self._path, self._header = path, header
         self._left_out: frozenset[str] = frozenset()
         with path.open("rb") as file:
-            self._table = TextTable(self.name, file, header)
+            super().__init__(str(path), file, header)
             file.seek(0)
-            self.rows = _count_lines(file) - (self._table.columns is not None)
-        self.names = self._table.names
-        self._describe()
+            self.rows = _count_lines(file) - self._has_header
 
     def leave_out(self, names: Collection[str]) -> None:
         """Do not read these columns."""
         self._left_out |= set(names)
-        self._table.leave_out(names)
-        self._describe()
-
-    def _describe(self) -> None:
-        self.dim, self.columns, self.text = self._table.dim, self._table.columns, self._table.text
+        super().leave_out(names)
 
     def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
-        """All of them."""
-        del start, stop
+        """All of them, each time."""
         with self._path.open("rb") as file:
-            table = TextTable(self.name, file, self._header)
-            table.leave_out(self._left_out)
-            yield from table.chunks()
+            text = TextSource(self.name, file, self._header)
+            text.leave_out(self._left_out)
+            yield from text.chunks(start, stop)
 
 
 class _Rewound(io.RawIOBase):
@@ -221,3 +209,69 @@ def _count_lines(file: IO[bytes]) -> int:
         count -= last == b"\r" and block[:1] == b"\n"
         last = block[-1:]
     return count + (last not in b"\r\n")
+
+
+class ParquetSource(MatrixSource):
+    """A matrix in a Parquet file, a batch of rows at a time."""
+
+    divisible = True
+
+    def __init__(self, path: Path) -> None:
+        self.name, self._path = str(path), path
+        try:
+            with parquet.ParquetFile(path) as file:
+                schema, metadata = _without_index(file.schema_arrow), file.metadata
+                groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        except (pa.ArrowInvalid, pa.ArrowException) as error:
+            raise FileError(f"{path} is damaged or not a Parquet file: {error}") from error
+        self.text = [field.name for field in schema if not _has_numbers(field.type)]
+        if not schema.names:
+            raise InputError(f"{path}: it has no columns")
+        self.columns: list[str] = schema.names
+        self.names = schema.names
+        self.dim = len(schema.names)
+        self._edges = [0, *accumulate(groups)]
+        self.rows = self._edges[-1]
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Do not read these columns."""
+        self.columns = [name for name in self.columns if name not in names]
+        self.text = [name for name in self.text if name not in names]
+        self.dim = len(self.columns)
+
+    def divide(self, most: int) -> list[tuple[int, int]]:
+        """Whole row groups, as many as make about ``most`` rows."""
+        edges = [0]
+        for edge in self._edges[1:]:
+            if edge - edges[-1] >= most:
+                edges.append(edge)
+        if edges[-1] != self._edges[-1] or len(edges) == 1:
+            edges.append(self._edges[-1])
+        return list(pairwise(edges))
+
+    def chunks(self, start: int, stop: int) -> Iterator[RowChunk]:
+        """Batches of the row groups between."""
+        groups = [i for i, (low, high) in enumerate(pairwise(self._edges)) if start <= low < high <= stop]
+        first = start
+        try:
+            with parquet.ParquetFile(self._path) as file:
+                batches = file.iter_batches(self.rows_a_chunk, groups, self.columns, use_threads=False)
+                for batch in batches:
+                    yield RowChunk(table_rows(batch), first)
+                    first += batch.num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise FileError(f"{self.name}: damaged after row {first}: {error}") from error
+
+
+def _without_index(schema: pa.Schema) -> pa.Schema:
+    """What pandas saved as the index of a frame is no column of it."""
+    described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    for name in described.get("index_columns", []):
+        if isinstance(name, str) and name in schema.names:
+            schema = schema.remove(schema.get_field_index(name))
+    return schema
+
+
+def _has_numbers(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))

@@ -4,10 +4,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sketchbandit.arrays import Rows
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.sketch import Sketch
 from sketchbandit.sketch.base import SKETCHES
@@ -51,7 +54,17 @@ class StreamingEstimator(BaseEstimator, Generic[Learned]):
         tags.input_tags.sparse = True
         return tags
 
-    def _learn(self, learned: Learned, *data: Any) -> Self:
+    def _checked(self, *data: MatrixLike, reset: bool = False, **options: bool | int) -> Any:
+        """X, or X and y, as scikit-learn checks them; ``reset`` forgets the names and number of features."""
+        types = [np.float64, np.float32]
+        return validate_data(self, *data, accept_sparse="csr", dtype=types, reset=reset, **options)
+
+    def _features(self, X: MatrixLike) -> Rows:
+        """Rows to predict from. Raises if nothing was learned yet."""
+        check_is_fitted(self)
+        return self._checked(X)
+
+    def _learn(self, learned: Learned, *data: object) -> Self:
         """Let ``learned`` learn, and keep it, unless it raises."""
         learned.update(*data)
         self._learned = learned
@@ -96,7 +109,7 @@ def make_sketch(
             )
         return made
     try:
-        kind: Any = SKETCHES.of_kind(choice)
+        kind: Callable[..., Sketch] = SKETCHES.of_kind(choice)
     except FileError as error:
         raise InputError(f"sketch must be a name, or a function that makes one from dim: {error}") from None
     offered = {"size": size, "compensation": compensation, "epsilon": epsilon}

@@ -1,22 +1,23 @@
-"""The probabilities with which a candidate would have chosen each arm of a log."""
+"""The policies to be judged: the rows of a log that they have learned from, and their choices on others."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from scipy import sparse
 
-from sketchbandit.arrays import Vector
+from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
-from sketchbandit.evaluation.leakage import refuse_seen
-from sketchbandit.evaluation.log import Action, Chunk, Log
+from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.logged_arms import Action
 from sketchbandit.evaluation.results import LOGGED
+from sketchbandit.linalg import row_norms_sq
 from sketchbandit.policy import PerAction, Policy
 
+Learned = TypeVar("Learned")
 Chances = Callable[[Chunk], Vector]
 """The probabilities of all arms of a chunk, concatenated."""
-
-UNIFORM = "uniform"
-_OFF = 1e-6  # tolerance for the sum of probabilities
 
 
 class Batched(NamedTuple):
@@ -29,11 +30,111 @@ class Batched(NamedTuple):
 
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], Iterable[object]]
     """From arms (decisions, arms, dim), or a list of sets, to as many vectors of probabilities."""
 
 
-def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
+UNIFORM = "uniform"
+_OFF = 1e-6  # tolerance for the sum of probabilities
+
+# -- what they have learned from ---------------------------------------------------------------------
+
+_seen: "WeakKeyDictionary[object, list[tuple[str, int, int]]]" = WeakKeyDictionary()
+
+_REMEDY = (
+    "judge it on rows that it has not seen: past, future = log.split(0.5); train(policy, past); "
+    "evaluate(future, ...); or have train_and_judge do both"
+)
+
+
+def train(policy: Learned, *logs: Log) -> Learned:
+    """Train a policy on the chosen arms and rewards of a log, in the order of the rows, and return it.
+
+    The rows are remembered: ``evaluate`` refuses to judge the policy on the same rows.
+
+    Parameters
+    ----------
+    policy : Policy or PerAction
+        The policy. It learns.
+    logs : Log
+        One or more logs, or parts of logs.
+
+    Examples
+    --------
+    >>> import numpy as np, sketchbandit as sb
+    >>> log = Log(arms=np.eye(2), chosen=[0, 1], reward=[1.0, 0.0], probability=[0.5, 0.5])
+    >>> past, future = log.split(0.5)
+    >>> train(sb.oful(2), past).rounds
+    1
+
+    """
+    for log in logs:
+        for chunk in log.chunks():
+            _remember(policy, log, chunk)  # before learning: a later row of the chunk may be refused
+            learn(policy, chunk)
+    return policy
+
+
+def _remember(policy: object, log: Log, chunk: Chunk) -> None:
+    """Note that the policy has seen these rows. Adjacent ranges are joined."""
+    ranges = _seen.setdefault(policy, [])
+    start, stop = log.start + chunk.start, log.start + chunk.start + len(chunk)
+    if ranges and ranges[-1][::2] == (log.origin, start):
+        start = ranges.pop()[1]
+    ranges.append((log.origin, start, stop))
+
+
+def learn(policy: Any, chunk: Chunk, at: int | slice = slice(None)) -> None:
+    """Learn from some decisions of a chunk, or from one."""
+    if isinstance(policy, PerAction):
+        if chunk.offered is None:
+            raise InputError("PerAction learns from actions with names; give Log(actions=[names])")
+        places = np.arange(len(chunk))[at]
+        one = np.ndim(places) == 0
+        names = [chunk.offered[i][chunk.chosen[i]] for i in np.atleast_1d(places)]
+        policy.update(chunk.contexts[at], names[0] if one else names, chunk.reward[at])
+        return
+    rows = chunk.chosen_rows
+    some = [at] if sparse.issparse(rows) and not isinstance(at, slice) else at  # a single row stays a matrix
+    policy.update(rows[some], chunk.reward[at])
+
+
+def refuse_seen(name: str, policy: Policy | PerAction, log: Log) -> None:
+    """Raise if the policy has learned from rows of this log."""
+    for origin, start, stop in _seen.get(policy, ()):
+        if origin == log.origin and start < log.start + len(log) and log.start < stop:
+            raise InputError(
+                f"{name} has learned from rows {start} to {stop} of this log, and would be judged on rows "
+                f"{log.start} to {log.start + len(log)}, which is biased in its favour; {_REMEDY}"
+            )
+    if isinstance(policy, Policy) and policy.rounds == len(log) and _has_mass_of(policy, log):
+        raise InputError(
+            f"{name} has learned from {policy.rounds} arms whose lengths equal, to nine digits, those of the "
+            f"arms chosen in this log; {_REMEDY}"
+        )
+
+
+def _has_mass_of(policy: Policy, log: Log) -> bool:
+    """Whether the arms it has seen have the squared lengths of those chosen in the log."""
+    total = 0.0
+    for chunk in log.chunks():
+        rows = chunk.chosen_rows
+        total += float(rows.multiply(rows).sum() if sparse.issparse(rows) else row_norms_sq(rows).sum())
+    return total > 0.0 and bool(np.isclose(policy.sketch.mass, total, rtol=1e-9, atol=0.0))
+
+
+# -- what they would choose --------------------------------------------------------------------------
+
+
+def check_makers(makers: Mapping[str, object]) -> None:
+    """Raise unless these are makers by name."""
+    if not isinstance(makers, Mapping) or not makers:
+        raise InputTypeError(
+            f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
+        )
+
+
+def candidates_of(log: Log, policies: Mapping[str, object]) -> dict[str, Chances]:
     """Every candidate as a function of chunks. Raises if one cannot be judged on this log."""
     if not isinstance(policies, Mapping):
         raise InputTypeError(
@@ -44,11 +145,11 @@ def candidates_of(log: Log, policies: Any) -> dict[str, Chances]:
     if LOGGED in policies:
         raise InputError(f"{LOGGED!r} is the policy that made the log; give your candidate another name")
     return {
-        str(name): checked(str(name), _chances_of(str(name), given, log)) for name, given in policies.items()
+        str(name): _checked(str(name), _chances_of(str(name), given, log)) for name, given in policies.items()
     }
 
 
-def _chances_of(name: str, given: Any, log: Log) -> Chances:
+def _chances_of(name: str, given: object, log: Log) -> Chances:
     if isinstance(given, str) or (isinstance(given, int) and given in (log.actions or ())):
         return _named(name, given, log)
     if isinstance(given, Policy):
@@ -75,9 +176,9 @@ def _chances_of(name: str, given: Any, log: Log) -> Chances:
     )
 
 
-def _of_table(name: str, given: Any, log: Log) -> Chances:
+def _of_table(name: str, given: Sequence[object] | AnyArray, log: Log) -> Chances:
     """Probabilities computed before: (decisions, arms), or (arms,) for every decision."""
-    is_one = np.ndim(given[0]) == 0 if len(given) else False
+    is_one = len(given) > 0 and np.asarray(given[0]).ndim == 0
     if not is_one and len(given) != len(log):
         raise InputError(f"{name}: {len(log)} decisions need as many rows of probabilities, got {len(given)}")
 
@@ -120,7 +221,7 @@ def _always(name: str, action: Action, chunk: Chunk) -> Vector:
     return flat
 
 
-def checked(name: str, chances: Chances) -> Chances:
+def _checked(name: str, chances: Chances) -> Chances:
     """The same function, with a check that it returns probabilities."""
 
     def answer(chunk: Chunk) -> Vector:
@@ -151,7 +252,7 @@ def _check_dim(name: str, own: int, there: int, noun: str) -> None:
         raise InputError(f"{name} reads {noun} of dimension {own}, but those of the log have {there}")
 
 
-def _flat(found: Any) -> Vector:
+def _flat(found: Iterable[object]) -> Vector:
     """Rows of probabilities, concatenated."""
     if isinstance(found, np.ndarray):
         return found.reshape(-1)

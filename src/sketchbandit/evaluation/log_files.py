@@ -1,20 +1,24 @@
 """Logs from files and frames."""
 
-import importlib
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import FileError, InputError
-from sketchbandit.evaluation import checking
 from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.logged_arms import Action
 from sketchbandit.extras import how_to_install
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FORMATS = (".parquet", ".pq", ".npz", ".csv")
-_COLUMNS = ("chosen", "reward", "probability")
+COLUMNS = ("chosen", "reward", "probability")
+"""Columns of every log."""
 
 
 def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = None) -> Log:
@@ -43,55 +47,49 @@ def read_log(path: str | Path, *, bandit: str | None = None, dim: int | None = N
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder; for that of a service use `sketchbandit service evaluate`")
-    if path.suffix.lower() not in FORMATS:
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
         raise InputError(f"{path}: a log must be one of {', '.join(FORMATS)}, not {path.suffix or 'this'}")
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    if path.suffix.lower() == ".csv":
-        checking.refuse_bandit(path, bandit)
-        log = _read_csv(path)
-        checking.check_dim(path, dim, log.context_dim or log.dim)
-        return log
-    if path.suffix.lower() != ".npz":
+    if suffix in (".csv", ".npz"):
+        refuse_bandit(path, bandit)
+        log = _read_csv(path) if suffix == ".csv" else _read_npz(path)
+    else:
         from sketchbandit.evaluation import parquet  # noqa: PLC0415  (an extra, and slow to import)
 
         log = parquet.read(path, bandit=bandit, dim=dim)
-        checking.check_dim(path, dim, log.context_dim or log.dim)
-        return log
+    check_dim(path, dim, log.context_dim or log.dim)
+    return log
+
+
+def _read_npz(path: Path) -> Log:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is damaged or not an npz file of plain arrays") from error
-    checking.refuse_bandit(path, bandit)
-    missing = [name for name in _COLUMNS if name not in arrays]
+    missing = [name for name in COLUMNS if name not in arrays]
     if missing:
         raise InputError(f"{path}: there is no {', '.join(missing)}; the file has {', '.join(arrays)}")
-    known = {
-        name: arrays[name] for name in ("arms", "context", "actions", "time", *_COLUMNS) if name in arrays
-    }
-    log = Log(**known)
-    checking.check_dim(path, dim, log.context_dim or log.dim)
-    return log
+    wanted = ("arms", "context", "actions", "time", *COLUMNS)
+    return Log(**{name: arrays[name] for name in wanted if name in arrays})
 
 
 def _read_csv(path: Path) -> Log:
     try:
-        pandas = importlib.import_module("pandas")
+        import pandas as pd  # noqa: PLC0415  (an extra, and slow to import)
     except ModuleNotFoundError as error:
         raise InputError(f"a CSV file needs pandas: {how_to_install('evaluation')}") from error
     try:
-        frame = pandas.read_csv(path)
+        frame = pd.read_csv(path)
     except ValueError as error:  # its parser errors are such
         raise FileError(f"{path} is not a CSV file: {error}") from error
-    checking.refuse_missing_columns(
-        path, [c for c in _COLUMNS if c not in frame], list(map(str, frame.columns))
-    )
-    context = [name for name in frame.columns if name not in ("time", *_COLUMNS)]
+    names = list(map(str, frame.columns))
+    refuse_missing_columns(path, [name for name in COLUMNS if name not in names], names)
+    context = [name for name in names if name not in ("time", *COLUMNS)]
     if not context:
-        raise InputError(
-            f"{path}: there is no column of the context beside {', '.join(map(str, frame.columns))}"
-        )
+        raise InputError(f"{path}: there is no column of the context beside {', '.join(names)}")
     return from_frame(frame, context=context, time="time" if "time" in frame else None)
 
 
@@ -121,11 +119,11 @@ def write_log(log: Log, path: str | Path) -> None:
 
 
 def from_frame(
-    frame: Any,
+    frame: "pd.DataFrame",
     *,
     arms: str | None = None,
     context: Sequence[str] | None = None,
-    actions: Any = None,
+    actions: Sequence[Action] | AnyArray | None = None,
     chosen: str = "chosen",
     reward: str = "reward",
     probability: str = "probability",
@@ -158,24 +156,16 @@ def from_frame(
     ('a', 'b')
 
     """
-    needed = [
-        chosen,
-        reward,
-        probability,
-        *([time] if time else []),
-        *([arms] if arms else []),
-        *(context or ()),
-    ]
+    needed = [chosen, reward, probability, *filter(None, (time, arms)), *(context or ())]
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise InputError(
             f"the frame has no column {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}"
         )
-    columns = {"chosen": frame[chosen].to_numpy(), "reward": frame[reward].to_numpy()}
-    columns |= {
-        "probability": frame[probability].to_numpy(),
-        "time": frame[time].to_numpy() if time else None,
-    }
+    places = {"chosen": chosen, "reward": reward, "probability": probability}
+    if time:
+        places["time"] = time
+    columns = {name: frame[place].to_numpy() for name, place in places.items()}
     if arms is not None:
         return Log(arms=list(frame[arms]), **columns)
     if context is None:
@@ -191,3 +181,24 @@ def from_frame(
             f"of each value: pandas.get_dummies(frame, columns={texts})"
         )
     return Log(context=frame[list(context)].to_numpy(dtype=np.float64), actions=actions, **columns)
+
+
+def refuse_bandit(path: Path, bandit: str | None) -> None:
+    """Raise if a bandit is named for a file that has none."""
+    if bandit is not None:
+        raise InputError(f"{path} is not an export of a service and names no bandits; leave out {bandit!r}")
+
+
+def check_dim(path: Path, dim: int | None, found: int) -> None:
+    """Raise if the number of features that was given is not that of the log."""
+    if dim is not None and dim != found:
+        raise InputError(
+            f"{path}: its arms have {found} features, but dim (--dim) is {dim}; leave it out, or give {found}"
+        )
+
+
+def refuse_missing_columns(path: Path, missing: Sequence[str], names: Sequence[str]) -> None:
+    """Raise if columns are missing, with their names."""
+    if missing:
+        noun = "column" if len(missing) == 1 else "columns"
+        raise InputError(f"{path}: there is no {noun} {', '.join(missing)}; the file has {', '.join(names)}")

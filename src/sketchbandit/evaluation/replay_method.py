@@ -12,14 +12,14 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.evaluation.bounded import of_rewards
 from sketchbandit.evaluation.intervals import NOTHING, Interval
-from sketchbandit.evaluation.leakage import learn
 from sketchbandit.evaluation.log import Chunk, Log
+from sketchbandit.evaluation.off_policy import range_with
 from sketchbandit.evaluation.results import Estimate
 from sketchbandit.evaluation.sequences import check_range
-from sketchbandit.evaluation.settings import range_with
+from sketchbandit.evaluation.target_policies import check_makers, learn
 from sketchbandit.evaluation.terms import Tell, one_blas_thread
 from sketchbandit.evaluation.weights import FAR, OFF, common_reward, too_few
-from sketchbandit.policy import PerAction
+from sketchbandit.policy import PerAction, Policy
 from sketchbandit.sketch.checks import check_real
 
 
@@ -45,7 +45,7 @@ class Replay(NamedTuple):
 
 def replay(
     log: Log,
-    makers: Mapping[str, Any],
+    makers: Mapping[str, object],
     *,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
@@ -90,10 +90,7 @@ def replay(
     (569, True)
 
     """
-    if not isinstance(makers, Mapping) or not makers:
-        raise InputTypeError(
-            f'makers must be a dict by name, {{"mine": lambda: sb.adaptive(20)}}, got {makers!r:.60}'
-        )
+    check_makers(makers)
     check_real("level", level, above=0.0, below=1.0)
     given = None if reward_range is None else check_range(reward_range)
     within = range_with(given, float(log.reward.min()), float(log.reward.max()))
@@ -101,23 +98,20 @@ def replay(
         raise InputError(
             "the log was made without chance, so nothing else can be replayed; use a log of random choices"
         )
+    interval = partial(of_rewards, error=1.0 - level, reward_range=within)
     found = {}
     for name, make in makers.items():
-        policy = make() if callable(make) else make
+        policy: Any = make() if callable(make) else make
         if not hasattr(policy, "select") or policy.rounds:
             raise InputTypeError(f"{name}: the maker must return a fresh policy, got {policy!r:.60}")
-        random = np.random.default_rng(
-            np.random.SeedSequence(seed).spawn(1)[0]
-        )  # a stream that no policy uses
+        unused = np.random.SeedSequence(seed).spawn(1)[0]  # a stream that no policy uses
         with one_blas_thread():
-            numbers = _kept(log, policy, random, tell)
-        found[name] = _told(
-            str(name), policy, log, numbers, partial(of_rewards, error=1.0 - level, reward_range=within)
-        )
+            numbers = _kept(log, policy, np.random.default_rng(unused), tell)
+        found[name] = _told(str(name), policy, log, numbers, interval)
     return found
 
 
-def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> AnyArray:
+def _kept(log: Log, policy: Policy | PerAction, random: np.random.Generator, tell: Tell) -> AnyArray:
     """The decisions in which the policy chose the logged arm. It has learned from each."""
     least = float(log.probability.min())
     kept = []
@@ -136,7 +130,7 @@ def _kept(log: Log, policy: Any, random: np.random.Generator, tell: Tell) -> Any
     return np.array(kept, dtype=np.int64)
 
 
-def _choice(policy: Any, chunk: Chunk, number: int) -> int:
+def _choice(policy: Policy | PerAction, chunk: Chunk, number: int) -> int:
     if not isinstance(policy, PerAction):
         return int(policy.select(chunk.arms[number]))
     if chunk.offered is None:
@@ -146,7 +140,7 @@ def _choice(policy: Any, chunk: Chunk, number: int) -> int:
 
 
 def _told(
-    name: str, policy: Any, log: Log, numbers: AnyArray, interval: Callable[[Vector], Interval]
+    name: str, policy: Policy | PerAction, log: Log, numbers: AnyArray, interval: Callable[[Vector], Interval]
 ) -> Replay:
     rewards, rounds, common = log.reward[numbers], len(numbers), common_reward(log.reward)
     uncommon = float((rewards != common).sum())

@@ -1,20 +1,20 @@
 """The arms of a log: in memory, in a file, or computed on demand; read one range at a time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from sketchbandit.arrays import AnyArray, Matrix
+from sketchbandit.arrays import AnyArray, Matrix, Rows
 from sketchbandit.errors import FileError, InputError, InputTypeError
 
 _TOGETHER = 1 << 20  # numbers read at once (8 MB), and the most in a batch of ragged sets
 
-Sets = AnyArray | list[Any]
+Sets = AnyArray | list[Rows]
 """Arms of several decisions: an array (decisions, arms, dim), or a list of sets (arms, dim)."""
+Action = str | int
 
 
 class Arms(ABC):
@@ -73,7 +73,7 @@ class SharedArms(Arms):
 class ListArms(Arms):
     """A list of sets, dense or sparse, which may differ in their number of arms."""
 
-    def __init__(self, sets: Sequence[Any]) -> None:
+    def __init__(self, sets: Sequence[Rows]) -> None:
         self._sets = [
             arms.tocsr() if sparse.issparse(arms) else _dense(number, arms)
             for number, arms in enumerate(sets)
@@ -100,7 +100,9 @@ class ListArms(Arms):
 class MadeArms(Arms):
     """A function (start, stop) that returns the arms of these decisions, from a file or computed."""
 
-    def __init__(self, function: Callable[[int, int], Any], count: int, *, is_fixed: bool = False) -> None:
+    def __init__(
+        self, function: Callable[[int, int], Iterable[Rows]], count: int, *, is_fixed: bool = False
+    ) -> None:
         self._function, self.count, self.is_fixed = function, count, is_fixed
         self.dim = int(self.read(0, 1)[0].shape[1]) if count else 0
 
@@ -166,18 +168,22 @@ class ProductArms(Arms):
 class OfferedArms(Arms):
     """``ProductArms`` of named actions, if decisions offered different ones."""
 
-    def __init__(self, contexts: AnyArray, offered: Sequence[Sequence[int]], actions: int) -> None:
-        self.contexts, self._offered, self._actions = contexts, offered, actions
-        self.count, self.dim = len(contexts), contexts.shape[1] * actions
-        self.counts = np.array([len(places) for places in offered])
+    def __init__(
+        self, contexts: AnyArray, offered: Sequence[Sequence[Action]], actions: Sequence[Action]
+    ) -> None:
+        self.contexts, self.offered, self._actions = contexts, offered, len(actions)
+        places = {name: place for place, name in enumerate(actions)}
+        self._places = [[places[name] for name in some] for some in offered]
+        self.count, self.dim = len(contexts), contexts.shape[1] * len(actions)
+        self.counts = np.array([len(some) for some in offered])
 
     def read(self, start: int, stop: int) -> Sets:
         """One set per decision: its context at the place of each action."""
-        some = zip(_floats(self.contexts[start:stop]), self._offered[start:stop], strict=True)
+        some = zip(_floats(self.contexts[start:stop]), self._places[start:stop], strict=True)
         return [np.kron(np.eye(self._actions)[list(places)], context) for context, places in some]
 
 
-def arms_of(arms: Any, count: int) -> Arms:
+def arms_of(arms: object, count: int) -> Arms:
     """The arms of ``count`` decisions, from any input."""
     if isinstance(arms, Arms):
         return arms
@@ -185,10 +191,11 @@ def arms_of(arms: Any, count: int) -> Arms:
         return FileArms(Path(arms))
     if callable(arms):
         return MadeArms(arms, count)
-    if hasattr(arms, "ndim") and arms.ndim == 3:
-        return ArrayArms(np.asarray(arms) if not isinstance(arms, np.ndarray) else arms)
-    if (hasattr(arms, "ndim") and arms.ndim == 2) or sparse.issparse(arms):
-        return SharedArms(arms.toarray() if sparse.issparse(arms) else np.asarray(arms), count)
+    if hasattr(arms, "toarray"):
+        return SharedArms(arms.toarray(), count)
+    if hasattr(arms, "ndim") and arms.ndim in (2, 3):
+        array = arms if isinstance(arms, np.ndarray) else np.asarray(arms)  # a memmap stays one
+        return ArrayArms(array) if arms.ndim == 3 else SharedArms(array, count)
     if isinstance(arms, (list, tuple)) and arms and not np.isscalar(arms[0]):
         return ListArms(arms)
     raise InputTypeError(
@@ -197,7 +204,7 @@ def arms_of(arms: Any, count: int) -> Arms:
     )
 
 
-def _dense(number: int, arms: Any) -> AnyArray:
+def _dense(number: int, arms: Iterable[object]) -> AnyArray:
     """One set as an array, also from nested rows, as pandas reads them from a file."""
     try:
         array = np.asarray(arms)
