@@ -9,8 +9,7 @@ from sketchbandit.arms import Arms, Offer, OfferedArms
 from sketchbandit.array_api import is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore import ArmCandidates, Candidates, Explore
-from sketchbandit.explore.screening import screened
-from sketchbandit.explore.screening_many import best_of_each, can_share
+from sketchbandit.explore.screen import best_of_each, can_share, screened
 from sketchbandit.explore.search import Question, aim_of
 from sketchbandit.features import Features
 from sketchbandit.policy.chooser import Choices, Numbers, Random

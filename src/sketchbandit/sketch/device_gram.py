@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sketchbandit.array_api import Library, dtype_name
+from sketchbandit.array_api import HOST, Library, dtype_name
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.linalg import oriented, row_norms_sq
 from sketchbandit.sketch.base import Sketch
@@ -227,7 +227,7 @@ def truncated_eigh(library: Library, gram: Any, rows: AnyArray, size: int, head:
     and is part of the rounding.
     """
     if library.widest != library.xp.float64:
-        gram, library = library.to_host(gram).astype(np.float64), Library(np, "numpy", "cpu")
+        gram, library = library.to_host(gram).astype(np.float64), HOST
     xp, dim = library.xp, gram.shape[0]
     kept_mass = 0.0
     if len(rows):
