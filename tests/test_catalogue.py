@@ -11,6 +11,7 @@ import sketchbandit as sb
 from sketchbandit.arms import OfferedArms
 from sketchbandit.arms import catalogue as catalogues
 from sketchbandit.arms.store import make_store
+from sketchbandit.array_api import is_foreign
 from sketchbandit.policy import chooser
 from tests.libraries import LIBRARIES, array_in, numbers_of
 
@@ -173,7 +174,7 @@ def test_rounding_of_the_screen_is_within_its_bound() -> None:
     for half in (False, True):
         store = make_store(arms, half=half)
         rough, per_norm, per_slack = store.screen(vector)
-        allowed = per_norm * store.norms + (per_slack * store.coarse.slack if store.coarse else 0.0)
+        allowed = store.norms * per_norm + (store.coarse.slack * per_slack if store.coarse else 0.0)
         assert (np.abs(rough - exact) <= allowed).all()
         assert (store.norms >= np.linalg.norm(arms.astype(np.float64), axis=1)).all()
         weights = np.abs(vector)
@@ -436,3 +437,12 @@ def test_equal_arms_come_to_the_host_in_pieces(rule: Any, monkeypatch: pytest.Mo
     assert max(seen, default=0) <= 503
     policy.update(np.ones(8), 1.0)
     assert policy.top(catalogue, 3).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("module", ["cupy", "torch"])
+def test_a_library_that_does_not_say_that_it_follows_the_standard(module: str) -> None:
+    """Its arrays are known by the package of their class."""
+    kind = type("ndarray", (), {"__module__": f"{module}._core.core", "shape": (2, 3)})
+    assert is_foreign(kind())
+    assert not is_foreign(np.ones(2))
+    assert not is_foreign([1.0])

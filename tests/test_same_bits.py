@@ -17,7 +17,7 @@ from scipy import sparse
 import sketchbandit as sb
 from sketchbandit import linalg
 from sketchbandit.arms import DenseArms, norm_sq_of, norms_sq_of, project_arms
-from sketchbandit.arms.offered import HOST
+from sketchbandit.array_api import HOST
 from sketchbandit.linalg.products import gram, multiply_in_place, residual_norm_sq
 from sketchbandit.testing import oracles
 from tests.policies import EVERY, rounds, saved

@@ -3,7 +3,7 @@
 import importlib
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -15,25 +15,87 @@ _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8, "float1
 """The unit roundoff: half the distance from 1 to the next number."""
 _NUMBERS = 1 << 24  # numbers converted at a time
 _COPIES = ("array_api_compat", "scipy._external.array_api_compat", "scipy._lib.array_api_compat")
+_WRAPPED = frozenset({"torch", "cupy"})  # they follow the standard with array-api-compat
 _TF32 = 2.0**-10  # the rounding of float32 entries in tensor cores, if the user allows it; they may truncate
 
-Array = Any
-"""An array of any library that follows the array API standard, numpy included."""
-Namespace = Any
-"""The array API functions of such a library: a module."""
-DType = Any
-Device = Any
+Given = TypeVar("Given")
+DType = object
+Device = object
 
 
-def is_foreign(array: Array) -> bool:
+class Array(Protocol):
+    """An array of any library that follows the array API standard, numpy included: what is used of it.
+
+    The other operand is an array of the same library, or a number.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def T(self) -> "Array": ...
+    def __getitem__(self, key: Any, /) -> "Array": ...
+    def __float__(self) -> float: ...
+    def __abs__(self) -> "Array": ...
+    def __add__(self, other: Any, /) -> "Array": ...
+    def __sub__(self, other: Any, /) -> "Array": ...
+    def __mul__(self, other: Any, /) -> "Array": ...
+    def __truediv__(self, other: Any, /) -> "Array": ...
+    def __matmul__(self, other: Any, /) -> "Array": ...
+    def __and__(self, other: Any, /) -> "Array": ...
+    def __lt__(self, other: Any, /) -> "Array": ...
+    def __ge__(self, other: Any, /) -> "Array": ...
+    def __gt__(self, other: Any, /) -> "Array": ...
+
+
+class Namespace(Protocol):
+    """The functions of such a library, by the names of the standard: a module."""
+
+    @property
+    def float32(self) -> DType: ...
+    @property
+    def float64(self) -> DType: ...
+
+    @property
+    def linalg(self) -> Any: ...
+    def __hash__(self) -> int: ...
+    def asarray(self, x: object, /, **more: object) -> Array: ...
+    def abs(self, x: Array, /) -> Array: ...
+    def astype(self, x: Array, dtype: DType, /) -> Array: ...
+    def zeros(self, shape: int, /, *, dtype: DType) -> Array: ...
+    def zeros_like(self, x: Array, /) -> Array: ...
+    def ones_like(self, x: Array, /) -> Array: ...
+    def sqrt(self, x: Array, /) -> Array: ...
+    def sum(self, x: Array, /, *, axis: int | None = None) -> Array: ...
+    def mean(self, x: Array, /, *, axis: int | None = None) -> Array: ...
+    def max(self, x: Array, /) -> Array: ...
+    def min(self, x: Array, /, *, axis: int) -> Array: ...
+    def argmax(self, x: Array, /, *, axis: int) -> Array: ...
+    def matmul(self, x1: Array, x2: Array, /, **more: object) -> Array: ...
+    def argsort(self, x: Array, /) -> Array: ...
+    def where(self, condition: Array, x1: Array, x2: Array, /) -> Array: ...
+    def clip(self, x: Array, low: float, high: float, /) -> Array: ...
+    def take(self, x: Array, indices: Array, /, *, axis: int) -> Array: ...
+    def nonzero(self, x: Array, /) -> tuple[Array, ...]: ...
+    def reshape(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
+    def broadcast_to(self, x: Array, shape: tuple[int, ...], /) -> Array: ...
+    def concat(self, arrays: list[Array], /, *, axis: int = 0) -> Array: ...
+    def stack(self, arrays: list[Array], /, *, axis: int = 0) -> Array: ...
+
+
+def is_foreign(array: object) -> TypeGuard[Array]:
     """Whether it is an array of a library other than numpy that follows the array API standard."""
     if isinstance(array, (np.ndarray, np.generic)) or not hasattr(array, "shape"):
         return False
-    return hasattr(array, "__array_namespace__") or _is_torch(array)
+    return hasattr(array, "__array_namespace__") or _package(array) in _WRAPPED
 
 
-def _is_torch(array: Array) -> bool:
-    return type(array).__module__.partition(".")[0] == "torch"
+def _package(array: object) -> str:
+    """The package that the class of an array comes from."""
+    return type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
 
 
 class Library(NamedTuple):
@@ -49,6 +111,11 @@ class Library(NamedTuple):
         return self.name == "numpy"
 
     @property
+    def kind(self) -> str:
+        """The kind of device, where the library is torch: cpu, cuda, mps."""
+        return str(self.device).partition(":")[0]
+
+    @property
     def place(self) -> str:
         """The library, and the device where it has several."""
         return self.name if self.on_host else f"{self.name}, {self.device}"
@@ -61,9 +128,10 @@ class Library(NamedTuple):
     def put(self, array: AnyArray, dtype: DType = None) -> Array:
         """Copy a numpy array to this library and this device."""
         if self.on_host:
-            return np.asarray(array, dtype=dtype)
+            return np.asarray(array, dtype=cast("np.dtype[Any] | None", dtype))
         if self.name == "torch":
-            return self.xp.tensor(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+            made: Array = _torch().tensor(np.ascontiguousarray(array), dtype=dtype, device=self.device)
+            return made
         given = self.xp.asarray(np.asarray(array), device=self.device)
         return given if dtype is None else self.xp.astype(given, dtype)
 
@@ -72,21 +140,26 @@ class Library(NamedTuple):
         if self.on_host:
             return np.asarray(array)
         if self.name == "torch":
-            detached = array.detach()
-            wide = detached.float() if str(detached.dtype) == "torch.bfloat16" else detached
+            tensor = _torch().Tensor.detach(array)
+            wide = tensor.float() if dtype_name(tensor) == "bfloat16" else tensor
             return np.asarray(wide.cpu().numpy())
         if self.name == "cupy":
-            return np.asarray(array.get())
+            return np.asarray(importlib.import_module("cupy").asnumpy(array))
         found = np.asarray(array)
         return found.astype(np.float32) if dtype_name(array) == "bfloat16" else found
+
+    def contiguous(self, array: Array) -> Array:
+        """The same numbers one row after the other, without what torch keeps for derivatives."""
+        if self.name != "torch":
+            return array
+        made: Array = _torch().Tensor.detach(array).contiguous()
+        return made
 
     def cast(self, array: Array, dtype: DType) -> Array:
         """Convert to another dtype, without a copy if it has that dtype already."""
         if array.dtype == dtype:
             return array
-        if self.name == "torch":
-            return array.to(dtype)
-        return array.astype(dtype) if self.on_host else self.xp.astype(array, dtype)
+        return self.put(cast("AnyArray", array), dtype) if self.on_host else self.xp.astype(array, dtype)
 
     @property
     def compiles_every_shape(self) -> bool:
@@ -110,12 +183,13 @@ class Library(NamedTuple):
         """``one @ other``, with the precision that ``product_unit`` returns."""
         if self.name == "jax":  # JAX rounds the factors on some devices by default
             return self.xp.matmul(one, other, precision="highest")
-        if self.name == "torch" and (kind := self.device.type) and _torch().is_autocast_enabled(kind):
-            with _torch().autocast(kind, enabled=False):  # autocast would multiply in half precision
+        if self.name == "torch" and _torch().is_autocast_enabled(self.kind):
+            with _torch().autocast(self.kind, enabled=False):  # autocast would multiply in half precision
                 return one @ other
-        if self.on_host and len(one) == 1 and (other.ndim == 1 or other.shape[1] == 1):
+        if self.on_host and one.shape[0] == 1 and (other.ndim == 1 or other.shape[1] == 1):
             # BLAS would make the one number as an inner product: see linalg.inner
-            return np.einsum("ij,j...->i...", one, other)
+            made: Array = np.einsum("ij,j...->i...", cast("AnyArray", one), cast("AnyArray", other))
+            return made
         return one @ other
 
     @property
@@ -124,9 +198,9 @@ class Library(NamedTuple):
         if self.widest != self.xp.float64:
             return False
         if self.name == "torch":
-            if self.device.type == "cuda":
+            if self.kind == "cuda":
                 return _torch().cuda.get_device_capability(self.device) in ((8, 0), (9, 0))
-            return bool(self.device.type == "cpu")
+            return self.kind == "cpu"
         capability = str(getattr(self.device, "compute_capability", "9.0"))  # of CuPy and JAX; CPUs have none
         return capability.replace(".", "") in ("80", "90")
 
@@ -140,15 +214,19 @@ class Library(NamedTuple):
         return 0.0
 
 
-def library_of(array: Array) -> Library:
+HOST = Library(cast("Namespace", np), "numpy", "cpu")
+
+
+def library_of(array: object) -> Library:
     """The library of an array, also for numpy. Raises if the array cannot be used."""
     if isinstance(array, np.ndarray):
-        return Library(np, "numpy", "cpu")
-    name = type(array).__module__.partition(".")[0].replace("jaxlib", "jax")
-    if name in {"torch", "cupy"}:
-        if name == "torch" and array.layout != _torch().strided:
-            raise InputTypeError(f"the tensor's layout is {array.layout}; give a dense one: x.to_dense()")
-        return Library(_compat(name), name, array.device)
+        return HOST
+    name = _package(array)
+    if name in _WRAPPED:
+        layout = getattr(array, "layout", None)
+        if name == "torch" and layout != _torch().strided:
+            raise InputTypeError(f"the tensor's layout is {layout}; give a dense one: x.to_dense()")
+        return Library(_compat(name), name, getattr(array, "device", None))
     if not hasattr(array, "__array_namespace__"):
         raise InputTypeError(f"{type(array).__name__} does not follow the array API standard")
     return Library(array.__array_namespace__(), name, getattr(array, "device", None))
@@ -169,7 +247,7 @@ def torch_on(device: str) -> Library:
 
 
 @cache
-def _compat(name: str) -> Namespace:
+def _compat(name: str) -> Any:
     """The namespace of a library that follows the standard only with array-api-compat."""
     for package in _COPIES:
         try:
@@ -231,9 +309,10 @@ def check_same_place(one: Library, other: Library) -> None:
 def half_product(library: Library, array: Array, vector: AnyArray) -> tuple[Array, float]:
     """x'v of rows in half precision, summed in float32, and the share by which v may have been rounded."""
     xp = library.xp
-    if library.name == "torch" and array.is_cuda:
+    if library.name == "torch" and library.kind == "cuda":
         kernel = importlib.import_module("sketchbandit.triton_products")
-        return kernel.products(array, library.put(vector, xp.float32)), 0.0
+        made: Array = kernel.products(array, library.put(vector, xp.float32))
+        return made, 0.0
     if library.name == "jax" and dtype_name(array) == "bfloat16":
         short = library.put(vector, array.dtype)
         made = xp.matmul(array, short, preferred_element_type=xp.float32, precision="highest")
@@ -248,6 +327,6 @@ def half_product(library: Library, array: Array, vector: AnyArray) -> tuple[Arra
     return (pieces[0] if len(pieces) == 1 else xp.concat(pieces)), unit
 
 
-def on_host(array: Array) -> Array:
+def on_host(array: Given) -> Given | AnyArray:
     """Convert an array of another library to numpy. Anything else is returned as it is."""
     return library_of(array).to_host(array) if is_foreign(array) else array

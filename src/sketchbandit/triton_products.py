@@ -1,5 +1,8 @@
 # mypy: ignore-errors
-"""Products of arms with a vector on a CUDA device, summed in float32, by triton."""
+"""Products of arms with a vector on a CUDA device, summed in float32, by triton.
+
+A context u makes z = x·u of an arm x, entry by entry. Then the vector v is folded with it: x'v is z'theta.
+"""
 
 import torch
 import triton
@@ -22,6 +25,7 @@ HEAD, TOLD = 2, 4
 def _products(
     arms,
     vector,
+    context,
     norms,
     slack,
     out,
@@ -29,14 +33,18 @@ def _products(
     factors,
     count,
     width,
+    IS_WEIGHTED: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
     per_norm = tl.load(factors).to(tl.float32)
     per_slack = tl.load(factors + 1).to(tl.float32)
+    least = tl.load(factors + 2).to(tl.float32)
     block = tl.program_id(0).to(tl.int64)
     rows = block * ROWS + tl.arange(0, ROWS)
     total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    if IS_WEIGHTED:
+        squares = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for start in range(0, width, COLUMNS):
         columns = start + tl.arange(0, COLUMNS)
         here = (rows[:, None] < count) & (columns[None, :] < width)
@@ -48,9 +56,13 @@ def _products(
         )
         factor = tl.load(vector + columns, mask=columns < width, other=0.0).to(tl.float32)
         total += some.to(tl.float32) * factor[None, :]
+        if IS_WEIGHTED:
+            weight = tl.load(context + columns, mask=columns < width, other=0.0).to(tl.float32)
+            weighted = some.to(tl.float32) * weight[None, :]
+            squares += weighted * weighted
     known = rows < count
-    over = tl.load(norms + rows, mask=known, other=0.0) * per_norm
-    over += tl.load(slack + rows, mask=known, other=0.0) * per_slack + 1e-30
+    norm = tl.sqrt(tl.sum(squares, axis=1)) if IS_WEIGHTED else tl.load(norms + rows, mask=known, other=0.0)
+    over = norm * per_norm + tl.load(slack + rows, mask=known, other=0.0) * per_slack + least
     value = tl.where(known, tl.sum(total, axis=1) + over, float("-inf"))
     tl.store(out + rows, value, mask=known)
     tl.store(best + block, tl.max(value, axis=0))
@@ -60,12 +72,14 @@ def _products(
 def _leader(
     arms,
     vector,
+    context,
     upper,
     best,
     told,
     count,
     blocks,
     width,
+    IS_WEIGHTED: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     LANES: tl.constexpr,
@@ -95,6 +109,8 @@ def _leader(
         here = columns < width
         x = tl.load(arms + leader * width + columns, mask=here, other=0.0).to(tl.float64)
         mean += x * tl.load(vector + columns, mask=here, other=0.0)
+        if IS_WEIGHTED:
+            x = x * tl.load(context + columns, mask=here, other=0.0)
         square += x * x
         tl.store(told + 5 + columns, x, mask=here)
     tl.store(told, leader.to(tl.float64))
@@ -154,11 +170,13 @@ def _collect(upper, told, counter, found, count, room, STEP: tl.constexpr):
 def _tell(
     arms,
     vector,
+    context,
     found,
     counter,
     told,
     wide,
     width,
+    IS_WEIGHTED: tl.constexpr,
     HEAD: tl.constexpr,
     TOLD: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -176,6 +194,8 @@ def _tell(
         here = (columns < width) & is_there
         x = tl.load(arms + row * width + columns, mask=here, other=0.0).to(tl.float64)
         mean += x * tl.load(vector + columns, mask=here, other=0.0)
+        if IS_WEIGHTED:
+            x = x * tl.load(context + columns, mask=here, other=0.0)
         square += x * x
         tl.store(wide + place * width + columns, x, mask=columns < width)
     line = told + HEAD + place * TOLD
@@ -202,42 +222,49 @@ def products(arms, vector):
     made = torch.empty(count + triton.cdiv(count, ROWS), dtype=torch.float32, device=arms.device)
     out, best = made[:count], made[count:]
     norms = out.zero_()  # what is multiplied by 0 must be a number
-    factors = torch.zeros(2, dtype=torch.float64, device=arms.device)
+    factors = torch.zeros(3, dtype=torch.float64, device=arms.device)
     with torch.cuda.device(arms.device):
-        write_bounds(arms, vector, norms, None, out, best, factors)
+        write_bounds(arms, vector, None, norms, None, out, best, factors)
     return out
 
 
-def write_bounds(arms, vector, norms, slack, out, best, factors):
-    """x'v + factors[0]·norm + factors[1]·slack of every row into ``out``; of every block the largest."""
+def write_bounds(arms, vector, context, norms, slack, out, best, factors):
+    """x'v + factors[0]·norm + factors[1]·slack + factors[2] of every row into ``out``; of blocks the largest.
+
+    With a context u the norm is |x·u|, which the same read of the row gives; without one it is of ``norms``.
+    """
     count, width = arms.shape
     slack = norms if slack is None else slack
+    is_weighted, context = _weighted(context, vector)
     _products[(len(best),)](
-        arms, vector, norms, slack, out, best, factors, count, width, ROWS, _COLUMNS, num_warps=_WARPS
-    )
+        arms, vector, context, norms, slack, out, best, factors, count, width, is_weighted, ROWS, _COLUMNS,
+        num_warps=_WARPS,
+    )  # fmt: skip
 
 
-def leader(arms, vector, upper, best, told):
-    """The row of the largest of ``upper``, into ``told``: its index, the next largest, x'v, |x|², 0, x."""
+def leader(arms, vector, context, upper, best, told):
+    """The row of the largest of ``upper``, into ``told``: its index, the next largest, x'v, |z|², 0, z = x·u."""
     count, width = arms.shape
+    is_weighted, context = _weighted(context, vector)
     _leader[(1,)](
-        arms, vector, upper, best, told, count, len(best), width, ROWS, _COLUMNS, _LANES, num_warps=32
-    )
+        arms, vector, context, upper, best, told, count, len(best), width, is_weighted, ROWS, _COLUMNS, _LANES,
+        num_warps=32,
+    )  # fmt: skip
 
 
 def add_taken(carried, told):
-    """Add |carried'x|² of that row to told[4]."""
+    """Add |carried'z|² of that row to told[4]."""
     width, rank = carried.shape
     _taken[(triton.cdiv(rank, _TAKEN_COLUMNS),)](
         carried, told, width, rank, _TAKEN_ROWS, _TAKEN_COLUMNS, num_warps=8
     )
 
 
-def tell_leaders(arms, vector, upper, best, wanted, carried, room):
+def tell_leaders(arms, vector, context, upper, best, wanted, carried, room):
     """The rows of the blocks whose largest bounds come first, at least ``wanted`` of them.
 
     A flat array: all other rows have bounds below the first number; how many rows there are, of which at most
-    ``room`` follow; of each its index, x'v, |x|² and |carried'x|².
+    ``room`` follow; of each its index, x'v, and with z = x·u |z|² and |carried'z|².
     """
     count, width = arms.shape
     device, blocks = arms.device, len(best)
@@ -245,11 +272,19 @@ def tell_leaders(arms, vector, upper, best, wanted, carried, room):
     places = torch.empty(1 + room, dtype=torch.int32, device=device)
     counter, found = places[:1], places[1:]
     wide = torch.empty((room, width), dtype=torch.float64, device=device)
+    is_weighted, context = _weighted(context, vector)
     with torch.cuda.device(device):
         _threshold[(1,)](best, told, counter, blocks, wanted, _HALVINGS, _BLOCKS, num_warps=32)
         _collect[(triton.cdiv(count, _STEP),)](upper, told, counter, found, count, room, _STEP)
-        _tell[(room,)](arms, vector, found, counter, told, wide, width, HEAD, TOLD, 2 * _COLUMNS)
+        _tell[(room,)](
+            arms, vector, context, found, counter, told, wide, width, is_weighted, HEAD, TOLD, 2 * _COLUMNS
+        )
         if carried is not None and carried.shape[1]:
             seen = wide @ carried
             _tell_taken[(room,)](seen, told, carried.shape[1], HEAD, TOLD, _COLUMNS)
     return told
+
+
+def _weighted(context, vector):
+    """Whether there is a context, and an array in its place: a kernel takes a pointer in any case."""
+    return context is not None, vector if context is None else context

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sketchbandit as sb
-from sketchbandit.explore.screening import Scorer
+from sketchbandit.explore.screen import Scorer
 
 torch: Any = pytest.importorskip(
     "torch",
@@ -48,17 +48,22 @@ def test_choices_are_those_of_float64(beta: float, scaling: Any, half: bool) -> 
     assert policy.select(arms) == policy.select(host)
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("interaction", ["times", "beside", "outer"])
-def test_contexts(interaction: str) -> None:
-    """A context with stored arms is what formed features are."""
+def test_contexts(interaction: str, half: bool) -> None:
+    """A context with stored arms is what formed features are, one request after another and many at once."""
     arms = offered(3_000)
-    random = np.random.default_rng(2)
-    context = random.standard_normal(DIM if interaction == "times" else 3)
-    offer = getattr(sb.Catalogue(arms), interaction)(context)
-    formed = offer.arms.raw_rows(slice(None))
-    policy = sb.soful(formed.shape[1], size=12, beta=0.2)
-    policy.update(formed[:100], formed[:100] @ random.standard_normal(formed.shape[1]))
-    assert policy.select(offer) == policy.select(formed)
+    random, catalogue = np.random.default_rng(2), sb.Catalogue(arms, half=half)
+    contexts = random.standard_normal((5, DIM if interaction == "times" else 3))
+    offers = [getattr(catalogue, interaction)(context) for context in contexts]
+    formed = [offer.arms.raw_rows(slice(None)) for offer in offers]
+    policy = sb.soful(formed[0].shape[1], size=12, beta=0.2)
+    policy.update(formed[0][:100], formed[0][:100] @ random.standard_normal(formed[0].shape[1]))
+    wanted = [policy.select(some) for some in formed]
+    assert [policy.select(offer) for offer in offers] == wanted
+    assert policy.select_many(offers).tolist() == wanted
+    for offer, some in zip(offers, formed, strict=True):
+        assert policy.top(offer, 20).tolist() == policy.top(some, 20).tolist()
 
 
 def test_numbers_stay_on_the_device() -> None:
@@ -127,20 +132,23 @@ def test_threads_share_a_catalogue() -> None:
     assert found == [policy.select(host) for policy in policies for _ in range(20)]
 
 
-def test_few_arms_are_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_few_arms_are_looked_at_closely(is_weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds are tight: where one arm is clearly best, nothing but that one is looked at."""
     arms = offered(50_000)
-    policy = learned(arms, sb.UCB(0.01))
-    best = policy.select(arms.double().cpu().numpy())
+    policy, context = learned(arms, sb.UCB(0.01)), np.random.default_rng(3).uniform(0.5, 1.5, DIM)
+    host = arms.double().cpu().numpy()
+    best = policy.select(host * context if is_weighted else host)
     arms[best] *= 1.5
     looked_at: list[int] = []
-    plain = Scorer.of
+    plain = Scorer.__call__
 
-    def counted(score: Any, rows: Any) -> Any:
-        looked_at.append(len(rows))
-        return plain(score, rows)
+    def counted(score: Any, who: Any, where: Any) -> Any:
+        looked_at.append(len(where))
+        return plain(score, who, where)
 
-    monkeypatch.setattr(Scorer, "of", counted)
+    monkeypatch.setattr(Scorer, "__call__", counted)
     for half in (False, True):
-        assert policy.select(sb.Catalogue(arms, half=half)) == best
+        catalogue = sb.Catalogue(arms, half=half)
+        assert policy.select(catalogue.times(context) if is_weighted else catalogue) == best
     assert sum(looked_at) <= 10

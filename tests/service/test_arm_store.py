@@ -148,7 +148,7 @@ def test_many_dense_arms_are_prepared_once_and_again_after_a_change() -> None:
     first = store.prepared(None)
     assert store.prepared(None) is first
     assert first.coarse is not None
-    assert 8 * first.coarse.array.nbytes == arms.nbytes
+    assert 8 * np.asarray(first.coarse.array).nbytes == arms.nbytes
     changed = store.with_arms(["new"], np.ones((1, 16)))
     assert changed.prepared(None) is not first
     assert len(changed.prepared(None)) == len(arms) + 1

@@ -1,10 +1,20 @@
 """Sets of arms, in the form that policies read."""
 
-from sketchbandit.arms.batches import Batch, batch_counts, batch_of, in_set, read_sets
 from sketchbandit.arms.catalogue import Catalogue, Offer, read_context
-from sketchbandit.arms.copies import first_copies
 from sketchbandit.arms.offered import OfferedArms, offered_array, with_context
-from sketchbandit.arms.reading import is_scalar, is_vector, read_arms, read_reward, read_rewards, refuse
+from sketchbandit.arms.reading import (
+    Batch,
+    batch_counts,
+    batch_of,
+    in_set,
+    is_scalar,
+    is_vector,
+    read_arms,
+    read_reward,
+    read_rewards,
+    read_sets,
+    refuse,
+)
 from sketchbandit.arms.sets import (
     Arms,
     DenseArms,
@@ -13,13 +23,16 @@ from sketchbandit.arms.sets import (
     Scan,
     SparseArms,
     dense_arms,
+    first_copies,
     norm_sq_of,
     norms_sq_of,
     own_copy,
     project_arms,
+    row_of,
+    rows_of,
     sum_runs,
 )
-from sketchbandit.arms.views import View, row_of, rows_of
+from sketchbandit.kernels.view import View
 
 __all__ = [
     "Arms",

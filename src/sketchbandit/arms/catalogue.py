@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sketchbandit.arms.offered import OfferedArms
-from sketchbandit.arms.store import Store, joined, make_store
-from sketchbandit.array_api import check_same_place, dtype_name, is_foreign, library_of
+from sketchbandit.arms.store import Store, make_store
+from sketchbandit.array_api import Array, check_same_place, dtype_name, is_foreign, library_of, on_host
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.html_repr import Facts, amount, card
@@ -77,7 +78,7 @@ class Offer:
         row: Vector = arms.raw_rows(slice(place, place + 1))[0].astype(np.float64)
         return row
 
-    def arms_at(self, indices: Any) -> Matrix:
+    def arms_at(self, indices: ArrayLike) -> Matrix:
         """Several arms as a policy is to learn from them, (n, dim), such as those of a slate."""
         places, arms = np.asarray(indices), self.arms
         if places.ndim != 1 or places.dtype.kind not in "iu":
@@ -87,26 +88,26 @@ class Offer:
             raise InputError(f"the index is {bad[0]}, but there are {len(arms)} arms")
         return arms.raw_rows(places.astype(np.intp)).astype(np.float64, copy=False)
 
-    def times(self, context: Any) -> "Offer":
+    def times(self, context: ArrayLike | Array) -> "Offer":
         """Multiply the features of every arm by those of the context, entry by entry, without a copy."""
         return self._with(context, "product")
 
-    def beside(self, context: Any) -> "Offer":
+    def beside(self, context: ArrayLike | Array) -> "Offer":
         """Put the features of the context before those of every arm."""
         return self._with(context, "concatenate")
 
-    def outer(self, context: Any) -> "Offer":
+    def outer(self, context: ArrayLike | Array) -> "Offer":
         """Use all products u_i·x_j of context and arm as features, those of u_0 first."""
         return self._with(context, "outer")
 
-    def among(self, which: Any) -> "Offer":
+    def among(self, which: ArrayLike | Array) -> "Offer":
         """Offer some of the arms: a boolean mask (K,), or their indices in ascending order."""
         arms, ids = self._seen
         if arms.places is not None:
             raise InputError("this offer has some of the arms already; call among only once")
         count = len(arms)
         try:
-            given = library_of(which).to_host(which) if is_foreign(which) else np.asarray(which)
+            given = np.asarray(on_host(which))
         except ValueError as error:
             raise InputError(f"give a mask of {count} booleans, or indices: {error}") from error
         if given.dtype == np.bool_:
@@ -123,7 +124,7 @@ class Offer:
             raise InputError("no arms are left to choose from; select at least one")
         return Offer(OfferedArms(arms.store, arms.context, arms.interaction, places), ids)
 
-    def _with(self, context: Any, interaction: str) -> "Offer":
+    def _with(self, context: ArrayLike | Array, interaction: str) -> "Offer":
         arms, ids = self._seen
         if arms.interaction is not None:
             raise InputError(
@@ -138,11 +139,10 @@ class Offer:
         return Offer(OfferedArms(arms.store, vector, interaction, arms.places), ids)
 
 
-def read_context(context: Any) -> Vector:
+def read_context(context: ArrayLike | Array) -> Vector:
     """Read a context: a vector of finite numbers, from any library."""
     try:
-        given = library_of(context).to_host(context) if is_foreign(context) else np.asarray(context)
-        vector = np.array(given, dtype=np.float64)
+        vector = np.array(on_host(context), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputTypeError(f"a context must be a vector of numbers: {error}") from error
     if vector.ndim != 1 or not len(vector):
@@ -188,7 +188,9 @@ class Catalogue(Offer):
 
     """
 
-    def __init__(self, arms: Any, ids: Iterable[Hashable] | None = None, *, half: bool = False) -> None:
+    def __init__(
+        self, arms: ArrayLike | Array, ids: Iterable[Hashable] | None = None, *, half: bool = False
+    ) -> None:
         self._half = bool(half)
         self._lock = threading.Lock()
         array = arms if is_foreign(arms) else _of_numpy(arms)
@@ -215,7 +217,7 @@ class Catalogue(Offer):
             ("memory", amount(self.nbytes)),
         ]
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> NoReturn:
         raise TypeError("a catalogue cannot be copied or pickled; make another one from the same arms")
 
     @property
@@ -238,26 +240,23 @@ class Catalogue(Offer):
 
     # -- changes: each makes a new store, so that a failed one leaves everything as it was --------------
 
-    def add(self, arms: Any, ids: Iterable[Hashable]) -> None:
+    def add(self, arms: ArrayLike | Array, ids: Iterable[Hashable]) -> None:
         """Add arms after the present ones. All arms are copied, so add many at a time."""
         with self._lock:
             more, names = self._more(arms, ids)
             _check_ids([*self._seen[1], *names], len(self) + len(names))
-            store = self.arms.store
-            whole = joined(store.library, [store.array, more.array])
-            self._set(self._made(whole, [store, more]), [*self._seen[1], *names])
+            self._set(self.arms.store.joined(more), [*self._seen[1], *names])
 
-    def replace(self, arms: Any, ids: Iterable[Hashable]) -> None:
+    def replace(self, arms: ArrayLike | Array, ids: Iterable[Hashable]) -> None:
         """Replace the features of arms."""
         with self._lock:
             more, names = self._more(arms, ids)
             rows = np.array([self._row(name) for name in names], dtype=np.intp)
             order = np.arange(len(self))
             order[rows] = len(self) + np.arange(len(names))
-            store, kept = self.arms.store, (self._seen[1], self._rows_of)
-            whole = joined(store.library, [store.array, more.array])
-            self._set(_rows_taken(self._made(whole, [store, more]), order), kept[0])
-            self._rows_of = kept[1]
+            kept, rows_of = self._seen[1], self._rows_of
+            self._set(self.arms.store.joined(more).taken(order), kept)
+            self._rows_of = rows_of
 
     def retire(self, ids: Iterable[Hashable]) -> None:
         """Remove arms. Later arms move up."""
@@ -267,9 +266,9 @@ class Catalogue(Offer):
             if not len(left):
                 raise InputError("a catalogue needs at least one arm; these are all of them")
             names = [self._seen[1][row] for row in left.tolist()]
-            self._set(_rows_taken(self.arms.store, left), names)
+            self._set(self.arms.store.taken(left), names)
 
-    def _more(self, arms: Any, ids: Iterable[Hashable]) -> tuple[Store, list[Hashable]]:
+    def _more(self, arms: ArrayLike | Array, ids: Iterable[Hashable]) -> tuple[Store, list[Hashable]]:
         store, names = self.arms.store, list(ids)
         array = arms if is_foreign(arms) else _of_numpy(arms)
         check_same_place(store.library, library_of(array))
@@ -281,34 +280,8 @@ class Catalogue(Offer):
         same = store.library.cast(array, store.array.dtype)
         return make_store(same, half=self._half, label=names.__getitem__), names
 
-    def _made(self, array: Any, parts: list[Store]) -> Store:
-        """A store of all arms, from what was prepared for its parts."""
-        library = parts[0].library
 
-        def both(values: list[Any]) -> Any:
-            return None if values[0] is None else joined(library, values)
-
-        coarse = parts[0].coarse
-        if coarse is not None:
-            coarse = type(coarse)(
-                *(both(list(pair)) for pair in zip(*(part.coarse for part in parts), strict=True))
-            )
-        return Store(array, library, both([p.norms for p in parts]), both([p.bands for p in parts]), coarse)
-
-
-def _rows_taken(store: Store, rows: AnyArray) -> Store:
-    """The store of some of the arms."""
-    library = store.library
-    where = rows if library.on_host else library.put(rows)
-
-    def taken(values: Any) -> Any:
-        return None if values is None else library.xp.take(values, where, axis=0)
-
-    coarse = store.coarse if store.coarse is None else type(store.coarse)(*map(taken, store.coarse))
-    return Store(taken(store.array), library, taken(store.norms), taken(store.bands), coarse)
-
-
-def _of_numpy(arms: Any) -> AnyArray:
+def _of_numpy(arms: object) -> AnyArray:
     try:
         array = arms if isinstance(arms, np.ndarray) else np.asarray(arms)
     except ValueError as error:

@@ -1,18 +1,17 @@
 """The arms of a store as one request offers them: with a context, a subset, scaled."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from sketchbandit.arms.sets import DenseArms, dense_arms, norm_sq_of
+from sketchbandit.arms.sets import DenseArms, OfRows, OfView, dense_arms, norm_sq_of
 from sketchbandit.arms.store import Store, joined, make_store
-from sketchbandit.array_api import Library
-from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.array_api import Array, Library
+from sketchbandit.arrays import AnyArray, Dtype, Matrix, Vector
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
 from sketchbandit.linalg import inner, product
-
-HOST = Library(np, "numpy", "cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +29,8 @@ class OfferedArms:
     lens: Vector = field(default_factory=lambda: PLAIN)
     view: ClassVar[None] = None
     """The loops for dense arms cannot read them."""
+    matrix: ClassVar[None] = None
+    """They are not sparse."""
 
     def __len__(self) -> int:
         return len(self.store) if self.places is None else len(self.places)
@@ -54,6 +55,11 @@ class OfferedArms:
 
     # -- on the host ----------------------------------------------------------------------------------
 
+    @property
+    def on_host(self) -> DenseArms:
+        """The same arms in the memory of the host."""
+        return self.some(slice(None))
+
     def some(self, which: AnyArray | slice) -> DenseArms:
         """The set with exactly these arms, on the host."""
         return dense_arms(View(self.raw_rows(which), self.lens))
@@ -77,11 +83,11 @@ class OfferedArms:
         return len(self), self.dim
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.float64]:
         """The dtype of the arms on the host."""
         return np.dtype(np.float64)
 
-    def __getitem__(self, which: Any) -> AnyArray:
+    def __getitem__(self, which: int | AnyArray | slice) -> AnyArray:
         """Some of the arms before scaling, on the host."""
         if isinstance(which, int):
             one: AnyArray = self.raw_rows(slice(which, which + 1))[0]
@@ -92,7 +98,7 @@ class OfferedArms:
         """One arm, in float64."""
         return self.some(slice(index, index + 1)).vector(0)
 
-    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+    def row(self, index: int, dtype: Dtype) -> AnyArray:
         """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.some(slice(index, index + 1)).row(0, dtype)
 
@@ -131,7 +137,12 @@ class OfferedArms:
         """z'v and |z|² of every arm, on the host."""
         return self.times(vector), self.norms_sq()
 
-    def products(self, vector: Vector) -> Any:
+    def quadratics(self, of_view: OfView, of_rows: OfRows, norms_sq: Vector) -> Vector:
+        """x'A^-1 x of every arm, on the host."""
+        del of_view, norms_sq
+        return self._to_host(self.by_piece(lambda rows: of_rows(self.library, rows)))
+
+    def products(self, vector: Vector) -> Array:
         """z'v of every arm, in the widest dtype, on their device."""
         if not self.is_linear:
             wide = self._put(vector)
@@ -145,19 +156,19 @@ class OfferedArms:
         constant = float(self.lens[CONSTANT])
         return found + constant * float(vector[-1]) if constant else found
 
-    def squares(self) -> Any:
+    def squares(self) -> Array:
         """|z|² of every arm, in the widest dtype, on their device."""
         xp = self.library.xp
         if len(self.lens) and self.lens[KIND] == ROWS:
             return self.raw_squares() * 0.0 + (1.0 + float(self.lens[CONSTANT]) ** 2)
         return self.by_piece(lambda rows: xp.sum(rows * rows, axis=1))
 
-    def raw_squares(self) -> Any:
+    def raw_squares(self) -> Array:
         """|z|² before scaling."""
         xp = self.library.xp
         return replace(self, lens=PLAIN).by_piece(lambda rows: xp.sum(rows * rows, axis=1))
 
-    def _lengths(self) -> Any:
+    def _lengths(self) -> Array:
         lengths = self.library.xp.sqrt(self.raw_squares())
         return self.library.xp.where(lengths > 0.0, lengths, self.library.xp.ones_like(lengths))
 
@@ -169,7 +180,7 @@ class OfferedArms:
         step = self.store.pieces(width)[0].stop
         return [self.places[start : start + step] for start in range(0, len(self.places), step)]
 
-    def rows(self, which: AnyArray | slice) -> Any:
+    def rows(self, which: Array | slice) -> Array:
         """Some arms z, in the widest dtype, on their device. ``which`` are rows of the store."""
         library = self.library
         xp, rows = library.xp, self.store.rows(which, library.widest)
@@ -183,7 +194,7 @@ class OfferedArms:
                 rows = xp.reshape(context[None, :, None] * rows[:, None, :], (rows.shape[0], self.dim))
         return rows if not len(self.lens) else self._scaled(rows)
 
-    def _scaled(self, rows: Any) -> Any:
+    def _scaled(self, rows: Array) -> Array:
         xp, lens, dim = self.library.xp, self.lens, self.dim
         if lens[KIND] == COLUMNS:
             bound = float(lens[BOUND])
@@ -197,18 +208,18 @@ class OfferedArms:
             rows = xp.concat([rows, more], axis=1)
         return rows
 
-    def by_piece(self, compute: Any) -> Any:
+    def by_piece(self, compute: Callable[[Array], Array]) -> Array:
         """Apply ``compute`` to all arms in the widest dtype, one piece at a time; shape (K,)."""
         return joined(self.library, [compute(self.rows(which)) for which in self.pieces()])
 
-    def rows_at(self, indices: Any) -> Any:
+    def rows_at(self, indices: Array) -> Array:
         """The arms z at some indices. ``indices`` is an array on their device."""
         if self.places is not None:
             places = self.places if self.library.on_host else self.library.put(self.places)
             indices = self.library.xp.take(places, indices, axis=0)
         return self.rows(indices)
 
-    def taken(self, values: Any) -> Any:
+    def taken(self, values: Array) -> Array:
         """The values of the arms on offer, from the values of all arms."""
         if self.places is None:
             return values
@@ -216,10 +227,10 @@ class OfferedArms:
             return values[self.places]
         return self.library.xp.take(values, self.library.put(self.places), axis=0)
 
-    def _put(self, vector: Vector) -> Any:
+    def _put(self, vector: Vector) -> Array:
         return self.library.put(np.asarray(vector, dtype=np.float64), self.library.widest)
 
-    def _to_host(self, values: Any) -> Vector:
+    def _to_host(self, values: Array) -> Vector:
         return self.library.to_host(values).astype(np.float64, copy=False)
 
 
@@ -240,6 +251,6 @@ def with_context(rows: Matrix, context: Vector, interaction: str | None) -> Matr
     return np.multiply(context[:, np.newaxis], rows[:, np.newaxis, :]).reshape(count, -1)
 
 
-def offered_array(arms: Any) -> OfferedArms:
+def offered_array(arms: Array) -> OfferedArms:
     """An array of another library as a set of arms."""
     return OfferedArms(make_store(arms, half=False))

@@ -1,23 +1,37 @@
 """A set of arms, dense or sparse. Shape and type are checked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Union
 
 import numpy as np
 
-from sketchbandit.arms.views import View, row_of, rows_of
-from sketchbandit.arrays import AnyArray, Matrix, Vector
+from sketchbandit.array_api import Array, Library
+from sketchbandit.arrays import AnyArray, Dtype, Matrix, Rows, Vector
 from sketchbandit.kernels import kernels, loops
+from sketchbandit.kernels.view import BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS, View
 from sketchbandit.linalg import AnyVector, SparseVector, inner_rows, product, row_norms_sq
 
 if TYPE_CHECKING:
     from sketchbandit.arms.offered import OfferedArms
+
+_SAME = 2.0**-42
+"""Entries that differ by less, relative to the larger, differ by rounding: of a length in its sum, mostly."""
+_GOLDEN = 0.6180339887498949
+
+
+OfView = Callable[[View, Vector], Vector | None]
+"""x'A^-1 x of dense arms with these |x|²; None if nothing is compiled."""
+OfRows = Callable[[Library, Array], Array]
+"""x'A^-1 x of rows in the widest dtype of a library, on their device."""
 
 
 class DenseArms:
     """K arms as the rows of a C-ordered array of float64 or float32. Sums are float64."""
 
     __slots__ = ("given",)
+    matrix: ClassVar[None] = None
+    """They are not sparse."""
 
     def __init__(self, given: AnyArray) -> None:
         self.given = given
@@ -54,6 +68,20 @@ class DenseArms:
         """|x|² of one arm."""
         return norm_sq_of(self.vector(index))
 
+    @property
+    def on_host(self) -> "DenseArms":
+        """The same arms in the memory of the host."""
+        return self
+
+    def through(self, lens: Vector) -> "DenseArms":
+        """The same arms, with a scaling."""
+        return ScaledArms(View(self.given, lens))
+
+    def quadratics(self, of_view: OfView, of_rows: OfRows, norms_sq: Vector) -> Vector | None:
+        """x'A^-1 x of every arm; None if there is no fast way."""
+        del of_rows
+        return of_view(self.view, norms_sq)
+
     def times(self, vector: Vector) -> Vector:
         """x'v for every arm x. The value of an arm does not depend on the other arms."""
         return self.scan(vector)[0]
@@ -72,7 +100,7 @@ class DenseArms:
         x: Vector = self.given[index].astype(np.float64, copy=False)
         return x
 
-    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+    def row(self, index: int, dtype: Dtype) -> AnyArray:
         """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.given[index : index + 1].astype(dtype, copy=False)
 
@@ -111,7 +139,7 @@ class ScaledArms(DenseArms):
         """One arm, in float64."""
         return row_of(self.given[index], self._lens)
 
-    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+    def row(self, index: int, dtype: Dtype) -> AnyArray:
         """One arm (1, dim) in the dtype in which a sketch stores it."""
         return self.vector(index)[np.newaxis].astype(dtype, copy=False)
 
@@ -121,12 +149,12 @@ class Images(DenseArms):
 
     __slots__ = ("_raw",)
 
-    def __init__(self, images: AnyArray, raw: Any) -> None:
+    def __init__(self, images: AnyArray, raw: Rows) -> None:
         super().__init__(images)
         self._raw = raw
 
     @property
-    def raw(self) -> Any:
+    def raw(self) -> Rows:
         """The arms before the projection."""
         return self._raw
 
@@ -136,12 +164,38 @@ def dense_arms(view: View) -> DenseArms:
     return ScaledArms(view) if len(view.lens) else DenseArms(view.array)
 
 
+class CsrMatrix(Protocol):
+    """A scipy.sparse matrix in CSR format: what is used of it. Scipy has no types."""
+
+    shape: tuple[int, int]
+    nnz: int
+    data: AnyArray
+    indices: AnyArray
+    indptr: AnyArray
+
+    @property
+    def dtype(self) -> Dtype:
+        """The dtype of the entries."""
+
+    @property
+    def T(self) -> "CsrMatrix":  # noqa: N802 -- scipy's name
+        """The transpose."""
+
+    def __getitem__(self, which: Any, /) -> "CsrMatrix": ...
+    def __matmul__(self, other: "CsrMatrix", /) -> "CsrMatrix": ...
+    def astype(self, dtype: type[np.float64], *, copy: bool) -> "CsrMatrix":
+        """The same matrix in another dtype."""
+
+    def toarray(self) -> AnyArray:
+        """A dense array."""
+
+
 @dataclass(frozen=True)
 class SparseArms:
     """K arms as the rows of a canonical CSR matrix. ``came_as`` is the matrix before scaling."""
 
-    matrix: Any
-    came_as: Any = None
+    matrix: CsrMatrix
+    came_as: CsrMatrix | None = None
     view: ClassVar[None] = None
     """The loops for dense arms cannot read them."""
 
@@ -149,9 +203,17 @@ class SparseArms:
         return int(self.matrix.shape[0])
 
     @property
-    def raw(self) -> Any:
+    def raw(self) -> CsrMatrix:
         """The arms before scaling."""
         return self.matrix if self.came_as is None else self.came_as
+
+    @property
+    def on_host(self) -> "SparseArms":
+        """The same arms in the memory of the host."""
+        return self
+
+    def quadratics(self, of_view: OfView, of_rows: OfRows, norms_sq: Vector) -> None:
+        """None: there is no fast way to the x'A^-1 x of every arm."""
 
     @property
     def nonzeros(self) -> int:
@@ -184,7 +246,7 @@ class SparseArms:
         """The set with exactly these arms."""
         return SparseArms(self.matrix[which])
 
-    def row(self, index: int, dtype: np.dtype[Any]) -> AnyArray:
+    def row(self, index: int, dtype: Dtype) -> AnyArray:
         """One arm (1, dim) in the dtype in which a sketch stores it."""
         row = np.zeros((1, self.matrix.shape[1]), dtype)
         indices, values = self.vector(index)
@@ -266,3 +328,98 @@ def own_copy(row: AnyVector) -> AnyVector:
     if isinstance(row, SparseVector):
         return SparseVector(row.indices.copy(), row.values.copy())
     return row.copy()
+
+
+def first_copies(arms: Arms) -> AnyArray:
+    """For every arm, the index of the first arm that equals it in every feature up to rounding, (K,).
+
+    Multiples of one another are copies once they have length one. Each entry counts for itself: what is
+    large and common to all arms hides no difference.
+    """
+    read = arms.on_host
+    first = np.arange(len(read))
+    keys = _keys(read)
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order]) > 2.0 * _SAME * keys[order[1:]]) + 1
+    for run in np.split(order, starts):
+        if len(run) > 1:
+            left = np.sort(run)
+            rows = _rows(read, left)
+            # Sums of a projection cancel, so its entries are compared with the largest of them.
+            least = float(np.abs(rows).max(initial=0.0)) if isinstance(read, Images) else 0.0
+            while len(left) > 1:
+                alike = _are_alike(rows, rows[0], least)
+                alike[0] = True
+                first[left[alike]] = left[0]
+                left, rows = left[~alike], rows[~alike]
+    return first
+
+
+def _keys(arms: DenseArms | SparseArms) -> Vector:
+    """Sums of |x_j|·w_j with 1 <= w_j < 2. Nothing cancels, so those of copies are equal up to rounding."""
+    if arms.matrix is not None:
+        return arms.sums(np.abs(arms.matrix.data) * _weights(arms.matrix.indices))
+    array = np.abs(arms.array.astype(np.float64, copy=False))
+    keys: Vector = array @ _weights(np.arange(array.shape[1]))
+    return keys
+
+
+def _weights(columns: AnyArray) -> Vector:
+    weights: Vector = 1.0 + columns * _GOLDEN % 1.0
+    return weights
+
+
+def _rows(arms: DenseArms | SparseArms, which: AnyArray) -> Matrix:
+    """Some arms, in the columns where any of them has an entry."""
+    if arms.matrix is not None:
+        some = arms.matrix[which]
+        rows: Matrix = some[:, np.unique(some.indices)].toarray()
+        return rows.astype(np.float64, copy=False)
+    return arms.array[which].astype(np.float64, copy=False)
+
+
+def _are_alike(rows: Matrix, row: Vector, least: float) -> AnyArray:
+    sizes = np.maximum(np.maximum(np.abs(rows), np.abs(row)), least)
+    return np.asarray((np.abs(rows - row) <= _SAME * sizes).all(axis=1))
+
+
+def rows_of(view: View, which: AnyArray | slice) -> AnyArray:
+    """Some arms, scaled, as the loops read them. A copy if there is a scaling or ``which`` is an array."""
+    given, lens = view.array[which], view.lens
+    if not len(lens):
+        return given
+    rows = np.empty((len(given), given.shape[1] + (lens[CONSTANT] != 0.0)))
+    compiled = loops(given.size)
+    if compiled is not None:
+        compiled.fill_rows(given, lens, rows)
+    else:
+        _fill(given.astype(np.float64, copy=False), lens, rows)
+    return rows
+
+
+def row_of(x: AnyArray, lens: Vector) -> Vector:
+    """One arm, scaled, as in ``rows_of``."""
+    compiled = kernels()
+    if compiled is None:
+        one: Vector = rows_of(View(x[np.newaxis], lens), slice(None))[0]
+        return one
+    room = np.empty(len(x) + 1 if lens[CONSTANT] else len(x))
+    compiled.fill_row(x, lens, room)
+    return room
+
+
+def _fill(given: AnyArray, lens: Vector, rows: AnyArray) -> None:
+    """``kernels.lens.fill_rows`` in numpy."""
+    dim, kind, bound = given.shape[1], lens[KIND], lens[BOUND]
+    scaled = rows[:, :dim]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if kind == COLUMNS:
+            np.clip((given - lens[HEAD : HEAD + dim]) * lens[HEAD + dim :], -bound, bound, out=scaled)
+            scaled += given * 0.0  # NaN where an entry is not finite
+        elif kind == ROWS:
+            squares = row_norms_sq(given)
+            scale = np.where(squares > 0.0, 1.0 / np.sqrt(squares), 1.0)
+            scaled[:] = given * np.where(squares < np.inf, scale, np.nan)[:, np.newaxis]
+        else:
+            scaled[:] = given
+    rows[:, dim:] = lens[CONSTANT]

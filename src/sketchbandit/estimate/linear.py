@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sketchbandit.arms import Arms, Scan, SparseArms
+from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
 from sketchbandit.estimate.base import AffineTheta, Estimate
 from sketchbandit.linalg import AnyVector, SparseVector, add_multiple, dot, inner, product
@@ -129,7 +129,7 @@ class Linear(Estimate):
         self.sync()
         inverse = self.precision.low_rank
         if (
-            isinstance(arms, SparseArms)
+            arms.matrix is not None
             and self._weights is not None
             and inverse is not None
             and arms.nonzeros < len(self.b)

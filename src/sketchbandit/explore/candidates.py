@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sketchbandit.arms import Arms, Scan, SparseArms, first_copies, own_copy
+from sketchbandit.arms import Arms, Scan, first_copies, own_copy
 from sketchbandit.arrays import AnyArray, Matrix, Vector
 from sketchbandit.errors import InputError
 from sketchbandit.kernels import CLOSE
@@ -272,7 +272,7 @@ class ArmCandidates(Candidates):
     def widths_of(self, indices: AnyArray) -> Vector:
         """The widths of some arms, in one pass if that is possible."""
         arms, _, norms_sq, _ = self._scan
-        if isinstance(arms, SparseArms):
+        if arms.matrix is not None:
             return super().widths_of(indices)
         some = Scan(arms.some(indices), self.means[indices], norms_sq[indices])
         squares = self._precision.quadratics(some)

@@ -13,7 +13,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.explore.base import Explore
 from sketchbandit.explore.candidates import close_to_best
 from sketchbandit.explore.rules import inverse_gaps_of_many
-from sketchbandit.explore.screening import Aim
+from sketchbandit.explore.screen import Aim
 from sketchbandit.kernels import kernels, loops
 from sketchbandit.precision import Precision
 
@@ -108,7 +108,7 @@ def chances_many(asked: Question, batch: Batch) -> Vector | None:
 def aim_of(asked: Question, *, rounding: float = 0.0) -> Aim | None:
     """What the rule maximises; None if it needs all arms, or if its draw is not made yet.
 
-    With an aim, a cheap bound excludes most arms of a large catalogue (``explore.screening``).
+    With an aim, a cheap bound excludes most arms of a large catalogue (``explore.screen``).
     """
     how, theta, radius = asked.rule.chooses_by, asked.theta, asked.radius
     if how == "bound":

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from sketchbandit.arms import Arms, DenseArms, OfferedArms, ScaledArms, SparseArms, View, rows_of
+from sketchbandit.arms import Arms, SparseArms, View, dense_arms, rows_of
 from sketchbandit.arrays import AnyArray, Arrays, Rows, Scalars, Vector
 from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
@@ -230,12 +230,10 @@ class Scaling:
 
     def read(self, arms: Arms) -> Arms:
         """Scale arms whose shape and type were checked. Dense arms are not copied."""
-        if isinstance(arms, DenseArms):
-            return ScaledArms(View(arms.given, self.lens))
-        if isinstance(arms, OfferedArms):
+        if arms.matrix is None:
             return arms.through(self.lens)
         if self.centres:
-            return ScaledArms(View(arms.matrix.toarray(), self.lens))
+            return dense_arms(View(arms.matrix.toarray(), self.lens))
         return SparseArms(self._of_sparse(arms.matrix), arms.matrix)
 
     def _of_sparse(self, matrix: Rows) -> Rows:

@@ -15,8 +15,7 @@ from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Ranking, Scores, upper_bound
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
-from sketchbandit.explore.screening import screened
-from sketchbandit.explore.screening_many import best_of_each, can_share
+from sketchbandit.explore.screen import best_of_each, can_share, screened
 from sketchbandit.explore.search import Question, aim_of
 from sketchbandit.features import Features
 from sketchbandit.policy.files import restored_generator

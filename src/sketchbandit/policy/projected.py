@@ -8,9 +8,7 @@ from numpy.typing import DTypeLike
 from sketchbandit.arms import (
     Arms,
     Batch,
-    DenseArms,
     Images,
-    SparseArms,
     View,
     project_arms,
     read_arms,
@@ -84,11 +82,11 @@ class ProjectedFeatures(Features):
 
     def _images(self, arms: Arms) -> Matrix:
         read = arms if self.scaling is None else self.scaling.read(arms)
-        if isinstance(read, DenseArms):
+        if read.view is not None:
             images = project_arms(read.array, self.projection)
             if images is not None:
                 return images
-        elif isinstance(read, SparseArms):
+        elif read.matrix is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 images = np.ascontiguousarray(project_sparse((self.projection.T,), read).T)
             if np.isfinite(images).all():

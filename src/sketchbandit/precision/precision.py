@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from sketchbandit.arms import Arms, DenseArms, OfferedArms, Scan, SparseArms, View, norm_sq_of
-from sketchbandit.array_api import Library
+from sketchbandit.arms import Arms, Scan, View, norm_sq_of
+from sketchbandit.array_api import Array, Library
 from sketchbandit.arrays import AnyArray, Arrays, Matrix, Scalars, Vector, taken_from, under
 from sketchbandit.kernels import kernels
 from sketchbandit.linalg import AnyVector, SparseVector, as_dense, inner, product, same_vector
@@ -57,7 +57,7 @@ class Precision:
         """How often everything was computed again. Objects that depend on it compare this number."""
         self.inverse: Inverse
         self._determinant = DeterminantBound(sketch, ridge) if with_determinant else None
-        self.carried: Any = None
+        self.carried: Array | None = None
         """What ``carry_to`` has brought to a device."""
         self._carried_at: tuple[Any, ...] = ()
         self.seen_version = -1
@@ -187,24 +187,15 @@ class Precision:
     def quadratics(self, scan: Scan) -> Vector | None:
         """x'A^-1 x of dense arms, to the bit as for single arms; None if there is no fast way."""
         self.sync()
-        if isinstance(scan.arms, OfferedArms):
-            return self._quadratics_of_offered(scan.arms)
-        if not isinstance(scan.arms, DenseArms):
-            return None
-        return self.inverse.quadratics_of(scan.arms.view, scan.norms_sq)
+        return scan.arms.quadratics(self.inverse.quadratics_of, self._quadratics_of_rows, scan.norms_sq)
 
-    def _quadratics_of_offered(self, arms: OfferedArms) -> Vector:
-        library, xp = arms.library, arms.library.xp
+    def _quadratics_of_rows(self, library: Library, rows: Array) -> Array:
+        """x'A^-1 x of arms on a device, from 0 to |x|² / shift."""
+        xp, squares = library.xp, library.xp.sum(rows * rows, axis=1)
+        found, most = self.quadratics_on(library, rows, squares), squares / self.inverse.shift
+        return xp.where(found > 0.0, xp.where(found < most, found, most), xp.zeros_like(found))
 
-        def of_piece(rows: Any) -> Any:
-            squares = xp.sum(rows * rows, axis=1)
-            found = self.quadratics_on(library, rows, squares)
-            most = squares / self.inverse.shift
-            return xp.where(found > 0.0, xp.where(found < most, found, most), xp.zeros_like(found))
-
-        return library.to_host(arms.by_piece(of_piece)).astype(np.float64, copy=False)
-
-    def quadratics_on(self, library: Library, rows: Any, squares: Any) -> Any:
+    def quadratics_on(self, library: Library, rows: Array, squares: Array) -> Array:
         """x'A^-1 x of arms on a device, in the widest dtype. ``squares`` are their |x|².
 
         The part of A^-1 that this needs is copied to the device once per change of the sketch.
@@ -215,18 +206,19 @@ class Precision:
             return (squares - xp.sum(seen * seen, axis=1)) / inverse.shift
         return xp.sum(seen * rows, axis=1)
 
-    def carry_to(self, library: Library) -> Any:
+    def carry_to(self, library: Library) -> Array:
         """What ``quadratics_on`` needs on a device."""
         now = self.sketch.row_stats.version, self.rebuilds, library.name, str(library.device)
-        if self._carried_at != now:
-            self.carried = library.put(self.inverse.for_device(), library.widest)
+        carried = self.carried if self._carried_at == now else None
+        if carried is None:
+            carried = self.carried = library.put(self.inverse.for_device(), library.widest)
             self._carried_at = now
-        return self.carried
+        return carried
 
     def gram(self, scan: Scan) -> Matrix | None:
         """X A^-1 X' of few sparse arms, (K, K), up to rounding of the longest; None if a draw is faster."""
         self.sync()
-        if not isinstance(scan.arms, SparseArms) or not isinstance(self.inverse, LowRankInverse):
+        if scan.arms.matrix is None or not isinstance(self.inverse, LowRankInverse):
             return None
         is_few = len(scan.arms) <= _FEW * self.sketch.dim
         return self.inverse.gram_of_sparse(scan.arms, scan.products) if is_few else None
@@ -234,7 +226,7 @@ class Precision:
     def products(self, arms: Arms, origins: AnyArray) -> Matrix | None:
         """(x_i - x_o)'A^-1 x_j of few dense arms, o the origin of i, (K, K); None if there is no fast way."""
         self.sync()
-        if not isinstance(arms, DenseArms) or not isinstance(self.inverse, DenseInverse):
+        if arms.view is None or not isinstance(self.inverse, DenseInverse):
             return None
         array = arms.array.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sketchbandit.array_api import Array, DType, Library, dtype_name
+from sketchbandit.array_api import HOST, Array, DType, Library, dtype_name
 from sketchbandit.arrays import AnyArray, Dtype, Matrix, Vector
 from sketchbandit.linalg import oriented, row_norms_sq
 from sketchbandit.sketch.accounts import NO_CHANGE, Change, RowStats
@@ -227,7 +227,7 @@ def truncated_eigh(library: Library, gram: Array, rows: AnyArray, size: int, hea
     and is part of the rounding.
     """
     if library.widest != library.xp.float64:
-        gram, library = library.to_host(gram).astype(np.float64), Library(np, "numpy", "cpu")
+        gram, library = library.to_host(gram).astype(np.float64), HOST
     xp, dim = library.xp, gram.shape[0]
     kept_mass = 0.0
     if len(rows):
