@@ -12,6 +12,7 @@ from sketchbandit_service.held_back import HeldBack
 from sketchbandit_service.history import Bucket, Meter
 from sketchbandit_service.storage.records import DEFAULT, DecisionRow, EstimateRow, RewardRow
 from sketchbandit_service.timeline import Timeline, View
+from sketchbandit_service.weighted_rewards import WeightedRewards
 
 _MOST_RECENT = 20
 _MOST_UNWEIGHED = 1000
@@ -78,7 +79,7 @@ class Accounts:
         self.totals = Totals()
         self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
-        self._held = HeldBack(Bucket, config.reward_timeout or 0.0)
+        self._held = HeldBack(WeightedRewards, config.reward_timeout or 0.0)
         """What is not yet in the timeline. A decision is compared once the time for its reward is over."""
         self._unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their propensity."""
@@ -125,16 +126,21 @@ class Accounts:
             if recent.seq == row.decision:
                 recent.propensity = row.propensity
 
-    def compared(self, view: View, now: float) -> Bucket:
+    def compared(self, view: View, now: float) -> WeightedRewards:
         """Everything in a view, including what has become due since the last record."""
-        due = self._held.due(self._settled(now))
-        return sum((happened for at, happened in due if at > view.history.start), view.total)
+        found = WeightedRewards()
+        for weighted in view.weighted:
+            found += weighted
+        for at, weighted in self._held.due(self._settled(now)):
+            if at > view.history.start:
+                found += weighted
+        return found
 
     def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
         """Count what a uniform choice would have earned by a reward, now or when the propensity is known."""
         if propensity:
-            takes = self.timeline if self._timeout is None else self._held
-            takes.add(rewarded.at, rewarded.weighted(propensity))
+            take = self.timeline.compare if self._timeout is None else self._held.add
+            take(rewarded.at, rewarded.weighted(propensity))
         elif self._are_estimated:
             self._unweighed[first] = rewarded
             if len(self._unweighed) > _MOST_UNWEIGHED:
@@ -144,7 +150,7 @@ class Accounts:
         """Count what was held back for decisions whose time is over."""
         if self._held.has_news(now):
             for at, happened in self._held.release(self._settled(now)):
-                self.timeline.add(at, happened)
+                self.timeline.compare(at, happened)
 
     # -- snapshots ------------------------------------------------------------------------------------
 
@@ -153,7 +159,7 @@ class Accounts:
         return {
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
-            "held": self._held.dump(),
+            "waiting": self._held.dump(),
             "unweighed": [[first, *rewarded] for first, rewarded in self._unweighed.items()],
             "recent": [asdict(one) for one in self.recent],
         }
@@ -162,8 +168,8 @@ class Accounts:
         """Read what ``dump`` has written. Snapshots of earlier versions do not have all of it."""
         self.totals = Totals(**saved["totals"])
         self.timeline = Timeline.undump(saved["history"])
-        if "held" in saved:
-            self._held.undump(saved["held"])
+        if "waiting" in saved:
+            self._held.undump(saved["waiting"])
         unweighed = saved.get("unweighed", [])
         self._unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
         self.recent.extend(Recent(**one) for one in saved.get("recent", []))

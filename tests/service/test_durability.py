@@ -514,7 +514,7 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
         await found.create()
         decision = (await found.decide()).json()["decision"]
         database = found.engine.database
-        real = database.commit
+        real, settle = database.commit, database.settle
 
         def lose_answer(records: Any, seq: int) -> None:
             real(records, seq)
@@ -523,7 +523,11 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
             database._drop()
             raise InDoubt("the answer was lost")
 
+        def unreachable() -> bool:
+            raise StorageError("no answer yet")
+
         database.commit = lose_answer  # type: ignore[method-assign]
+        database.settle = unreachable  # type: ignore[method-assign]
         status, message = error_of(await found.reward(decision, 0.5))
         assert (status, "not known yet" in message) == (503, True)
         assert error_of(await found.http.get("/readyz"))[0] == 503
@@ -531,6 +535,7 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
         assert (await found.stats())["rounds"] == 0
         again = await found.decide()  # whatever it is: it may have happened already
         assert error_of(again)[0] == 503
+        database.settle = settle  # type: ignore[method-assign]
         while (await found.http.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.01)
         assert (await found.stats())["rounds"] == 1

@@ -9,7 +9,7 @@ from typing import Any
 from sketchbandit_service.accounts import Recent
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import Candidate
-from sketchbandit_service.comparing import compare, doubts
+from sketchbandit_service.comparing import Comparison, compare
 from sketchbandit_service.config import ESTIMATE, NONE
 from sketchbandit_service.decision_ids import decision_id
 from sketchbandit_service.engine import Engine
@@ -139,13 +139,12 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
     return {**head, **asdict(bandit.config), **began}
 
 
-def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
+async def stats_answer(engine: Engine, bandit: Bandit, over: str) -> dict[str, Any]:
     """Everything that the dashboard shows of a bandit, for a time range."""
-    totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
-    told, learned = known.described, known.rounds
-    rewarded = bandit.accounts.rewarded
-    comparison, note = _comparison(bandit, view, now)
-    return {
+    now, totals, known = engine.clock.now(), bandit.accounts.totals, bandit.about()
+    view, rewarded = bandit.accounts.timeline.view(over, now), bandit.accounts.rewarded
+    told, weighted = known.described, bandit.accounts.compared(view, now)
+    answer = {
         "name": bandit.name,
         "policy": bandit.config.policy,
         "explore": bandit.config.rule.kind,
@@ -161,7 +160,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "open": len(bandit.open),
         "max_open": bandit.config.max_open,
         "decisions_per_second": bandit.accounts.meter.rate(now, bandit.created),
-        "rounds": learned,
+        "rounds": known.rounds,
         "effective_rounds": told.effective_rounds,
         "stored_arms": len(bandit.arms),
         "actions": None if bandit.config.actions is None else len(bandit.actions),
@@ -174,12 +173,13 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "untried": told.untried,
         "range": over,
         "history": _history(view.history),
-        "comparison": comparison,
-        "comparison_note": note,
         "shares": _shares(view),
         "recent": [_recent(one) for one in reversed(bandit.accounts.recent)],
         "candidates": [candidate_answer(bandit, one, now) for one in bandit.shadows],
     }
+    compared = await engine.threads.run(compare, weighted)  # an interval takes some milliseconds
+    comparison, note = _comparison(bandit, compared, weighted.count)
+    return {**answer, "comparison": comparison, "comparison_note": note}
 
 
 def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[str, Any]:
@@ -242,22 +242,23 @@ def _history(history: Any) -> dict[str, Any]:
     }
 
 
-def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] | None, str | None]:
+def _comparison(
+    bandit: Bandit, compared: Comparison | str, count: int
+) -> tuple[dict[str, Any] | None, str | None]:
     """The comparison with a uniform choice and what it assumes, or why there is none."""
     if not bandit.reaches_all:
         return None, (
             "Some arms are never drawn, so there is no comparison with a uniform choice. Create the bandit "
             "with exploration (a share of uniform choices), or with a rule that draws at random."
         )
-    total, timeout = bandit.accounts.compared(view, now), bandit.config.reward_timeout
-    found = compare(total)
-    if found is None and not total.compared and (why := _why_unknown(bandit)) is not None:
+    timeout = bandit.config.reward_timeout
+    if not count and (why := _why_unknown(bandit)) is not None:
         return None, f"There is no comparison with a uniform choice. {why}"
-    if found is None:
+    if isinstance(compared, str):
         wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
-        return None, f"{doubts(total)}{wait}"
+        return None, f"{compared}{wait}"
     takes_answers = timeout is None or bandit.config.default_reward is None
-    return asdict(found), _ANSWERED if takes_answers else None
+    return asdict(compared), _ANSWERED if takes_answers else None
 
 
 def _shares(view: View) -> list[dict[str, Any]]:

@@ -60,7 +60,7 @@ async def stats(call: Call) -> Response:
     over = call.request.query.get("range", "all")
     if over not in (*RANGES, "all"):
         raise Invalid("query.range: Input should be 'hour', 'day', 'week' or 'all'")
-    return response(stats_answer(call.bandit, call.engine.clock.now(), over))
+    return response(await stats_answer(call.engine, call.bandit, over))
 
 
 async def put_arms(call: Call) -> Response:
