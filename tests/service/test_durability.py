@@ -357,9 +357,8 @@ async def test_rounds_of_upkeep_wait_for_each_other(tmp_path: Path) -> None:
 @in_loop
 async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
     """After the retention, when no snapshot needs them; late rewards are told that; a restart is exact."""
-    async with service(tmp_path, retention_seconds=0.2, snapshot_seconds=0.05) as found:
+    async with service(tmp_path, rounds=False, retention_seconds=0.2, snapshot_seconds=0.05) as found:
         time = set_clock(found)  # so that a slow machine does not make decisions old
-        await found.upkeep.stop()  # a round of its own, at a moment nobody chose, would keep other snapshots
         await found.create()
         old = (await found.decide()).json()["decision"]
         await found.reward(old, 1.0)
