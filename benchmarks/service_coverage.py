@@ -104,7 +104,7 @@ def judged(cell: Cell, seed: int) -> Comparison | str:
     total = WeightedRewards()
     rows = np.column_stack([weight, reward, np.ones(len(weight))])
     for some in np.array_split(rows, _PARTS):
-        total += WeightedRewards(float(some[:, 1].sum()), 0, *some.ravel().tolist())
+        total += WeightedRewards.undump([float(some[:, 1].sum()), 0, *some.ravel().tolist()])
     return compare(total)
 
 

@@ -3,15 +3,15 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NotRequired, Self, TypedDict
 from zlib import crc32
 
 from sketchbandit_service.comparing import Unweighed
 from sketchbandit_service.config import ESTIMATE, BanditConfig
-from sketchbandit_service.held_back import HeldBack
+from sketchbandit_service.held_back import HeldBack, SavedHeld
 from sketchbandit_service.history import Bucket, Meter
 from sketchbandit_service.storage.records import DEFAULT, DecisionRow, EstimateRow, RewardRow
-from sketchbandit_service.timeline import Timeline, View
+from sketchbandit_service.timeline import RangeView, SavedTimeline, Timeline
 from sketchbandit_service.weighted_rewards import WeightedRewards
 
 _MOST_RECENT = 20
@@ -66,6 +66,16 @@ class Recent:
     def first(self) -> int:
         """The first row of its slate, which identifies the decision."""
         return self.seq - self.position
+
+
+class SavedAccounts(TypedDict):
+    """The counters as JSON."""
+
+    totals: dict[str, Any]
+    history: SavedTimeline
+    waiting: NotRequired[SavedHeld]
+    unweighed: NotRequired[list[tuple[int, float, float, int]]]
+    recent: NotRequired[list[dict[str, Any]]]
 
 
 class Accounts:
@@ -126,7 +136,7 @@ class Accounts:
             if recent.seq == row.decision:
                 recent.propensity = row.propensity
 
-    def compared(self, view: View, now: float) -> WeightedRewards:
+    def compared(self, view: RangeView, now: float) -> WeightedRewards:
         """Everything in a view, including what has become due since the last record."""
         found = WeightedRewards()
         for weighted in view.weighted:
@@ -154,22 +164,22 @@ class Accounts:
 
     # -- snapshots ------------------------------------------------------------------------------------
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedAccounts:
         """The counters as JSON."""
         return {
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
             "waiting": self._held.dump(),
-            "unweighed": [[first, *rewarded] for first, rewarded in self._unweighed.items()],
+            "unweighed": [(first, *rewarded) for first, rewarded in self._unweighed.items()],
             "recent": [asdict(one) for one in self.recent],
         }
 
-    def undump(self, saved: dict[str, Any]) -> None:
+    def undump(self, saved: SavedAccounts) -> None:
         """Read what ``dump`` has written. Snapshots of earlier versions do not have all of it."""
         self.totals = Totals(**saved["totals"])
         self.timeline = Timeline.undump(saved["history"])
         if "waiting" in saved:
             self._held.undump(saved["waiting"])
         unweighed = saved.get("unweighed", [])
-        self._unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
+        self._unweighed = {first: Unweighed(at, reward, arms) for first, at, reward, arms in unweighed}
         self.recent.extend(Recent(**one) for one in saved.get("recent", []))

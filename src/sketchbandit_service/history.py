@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from operator import add
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, TypedDict
 
 BUCKETS = 240
 STRETCHES = 120
@@ -31,6 +31,14 @@ class Bucket(NamedTuple):
         reward_sum, width_sum = [*sums, 0.0][:2]
         defaults = sums[-1] if len(sums) in _WITH_DEFAULTS else 0
         return cls(int(decisions), int(rewards), reward_sum, width_sum, int(defaults))
+
+
+class SavedHistory(TypedDict):
+    """A history as JSON."""
+
+    start: float
+    width: float
+    buckets: list[list[float]]
 
 
 class History:
@@ -69,12 +77,12 @@ class History:
         copied.reach(at)
         return copied
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedHistory:
         """The state as JSON."""
         return {"start": self.start, "width": self.width, "buckets": [list(b) for b in self.buckets]}
 
     @classmethod
-    def undump(cls, saved: dict[str, Any]) -> Self:
+    def undump(cls, saved: SavedHistory) -> Self:
         """Read what ``dump`` has written."""
         return cls(saved["start"], saved["width"], [Bucket.undump(bucket) for bucket in saved["buckets"]])
 

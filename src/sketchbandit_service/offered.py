@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sketchbandit_service.vectors import Matrix, Vector, encode_all, nbytes
+from sketchbandit.arms import Offer
+from sketchbandit_service.types import AnyPolicy, Matrix, Vector
+from sketchbandit_service.vectors import encode_all, nbytes
+
+Question = tuple[Matrix | Offer, dict[str, Sequence[str]]]
+"""What the methods of a policy are called with: an argument, and options."""
 
 
 class Offered(Protocol):
@@ -32,7 +37,7 @@ class Offered(Protocol):
     def row(self, index: int) -> Vector:
         """What is learned from if this one is chosen. It shares no memory with the others."""
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
 
     def log(self) -> bytes:
@@ -74,7 +79,7 @@ class ArmSet(NamedTuple):
             return self.matrix[index].copy()
         return self.matrix[[index]]
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.matrix, {}
@@ -117,7 +122,7 @@ class ActionSet(NamedTuple):
         del index
         return self.context
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.context, {"actions": self.names}

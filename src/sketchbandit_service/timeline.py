@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Generic, NamedTuple, NotRequired, Self, TypeVar
 
-from sketchbandit_service.history import Bucket, History, Window
+from sketchbandit_service.history import Bucket, History, SavedHistory, Window
 from sketchbandit_service.weighted_rewards import WeightedRewards
 
 RANGES = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
@@ -57,7 +57,7 @@ def _count(shown: Counter[str], arm: str) -> None:
     shown[arm if arm in shown or len(shown) < _NAMES else OTHERS] += 1
 
 
-class View(NamedTuple):
+class RangeView(NamedTuple):
     """A time range as it is shown."""
 
     history: History
@@ -70,6 +70,14 @@ class View(NamedTuple):
     def total(self) -> Bucket:
         """The sum over the range."""
         return sum(self.history.buckets, Bucket())
+
+
+class SavedTimeline(SavedHistory):
+    """A timeline as JSON."""
+
+    windows: NotRequired[dict[str, list[list[float]]]]
+    shares: NotRequired[dict[str, list[tuple[int, Counter[str]]]]]
+    weighted: NotRequired[dict[str, list[list[float]]]]
 
 
 class Timeline:
@@ -100,34 +108,36 @@ class Timeline:
             found = weighted.at(at)
             found += rewards
 
-    def view(self, name: str, now: float) -> View:
+    def view(self, name: str, now: float) -> RangeView:
         """The view of one of RANGES, or of ALL."""
         seen = self.life.until(now) if name == ALL else self._windows[name].until(now, self.start)
         shares = sum(self._shares[name].until(now), Counter[str]())
-        return View(seen, shares, self._weighted[name].until(now))
+        return RangeView(seen, shares, self._weighted[name].until(now))
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedTimeline:
         """The state as JSON."""
-        windows = {
+        windows: dict[str, list[list[float]]] = {
             name: [[place, *bucket] for place, bucket in window.buckets.items()]
             for name, window in self._windows.items()
         }
         shares = {name: list(shares.by_place.items()) for name, shares in self._shares.items()}
-        weighted = {
+        weighted: dict[str, list[list[float]]] = {
             name: [[place, *found] for place, found in parts.by_place.items()]
             for name, parts in self._weighted.items()
         }
         return {**self.life.dump(), "windows": windows, "shares": shares, "weighted": weighted}
 
     @classmethod
-    def undump(cls, saved: dict[str, Any]) -> Self:
+    def undump(cls, saved: SavedTimeline) -> Self:
         """Back from ``dump``; snapshots of earlier versions do not have all of it."""
         made = cls(saved["start"])
         made.life = History.undump(saved)
         for name, buckets in saved.get("windows", {}).items():
-            made._windows[name].buckets = {bucket[0]: Bucket.undump(bucket[1:]) for bucket in buckets}
+            made._windows[name].buckets = {int(place): Bucket.undump(rest) for place, *rest in buckets}
         for name, counts in saved.get("shares", {}).items():
             made._shares[name].by_place = {place: Counter(found) for place, found in counts}
         for name, weighted in saved.get("weighted", {}).items():
-            made._weighted[name].by_place = {place: WeightedRewards(*found) for place, *found in weighted}
+            made._weighted[name].by_place = {
+                int(place): WeightedRewards.undump(rest) for place, *rest in weighted
+            }
         return made

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Self
 
 import numpy as np
@@ -38,12 +38,19 @@ class WeightedRewards:
     (1000, 1000.0, 2)
     """
 
-    def __init__(self, reward_sum: float = 0.0, counted_rows: int = 0, *rows: float) -> None:
-        self.reward_sum = reward_sum
-        self._counted = counted_rows
+    def __init__(self) -> None:
+        self.reward_sum = 0.0
+        self._counted = 0
         """Rows that were counted together already; the others wait for it."""
-        self._rows = array("d", rows)
+        self._rows = array("d")
         """Weight, reward and number of each."""
+
+    @classmethod
+    def undump(cls, saved: Iterable[float]) -> Self:
+        """Back from a list."""
+        made, (reward_sum, counted_rows, *rows) = cls(), saved
+        made.reward_sum, made._counted, made._rows = reward_sum, int(counted_rows), array("d", rows)
+        return made
 
     @property
     def count(self) -> int:
@@ -64,7 +71,7 @@ class WeightedRewards:
         return self
 
     def __iter__(self) -> Iterator[float]:
-        """The arguments that make the same one again."""
+        """The numbers from which ``undump`` makes the same one again."""
         yield from (self.reward_sum, self._counted, *self._rows)
 
     def terms(self) -> Terms:

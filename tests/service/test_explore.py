@@ -191,7 +191,7 @@ async def test_thompson_is_estimated_after_the_answer(tmp_path: Path) -> None:
 def test_chances_of_a_slate_are_those_of_the_policy() -> None:
     """In two steps as in one, copies of an arm included."""
     random = np.random.default_rng(2)
-    rule = {"rule": "thompson", "scale": 1.0, "floor": 0.1}
+    rule: dict[str, Any] = {"rule": "thompson", "scale": 1.0, "floor": 0.1}
     policy = BanditConfig(DIM, parameters=AS_THEY_ARE, explore=rule).build()
     for _ in range(5):
         policy.update(random.standard_normal(DIM), float(random.standard_normal()))
@@ -382,9 +382,8 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
                 assert (await found.reward(decided["decision"], 1.0)).status_code == 200
         return 0.25
 
-    async with service(tmp_path, limits=Limits(waiting=5000)) as found:
+    async with service(tmp_path, rounds=False, limits=Limits(waiting=5000)) as found:
         time = set_clock(found)
-        await found.upkeep.stop()  # only the rounds below
         await found.create(explore={"rule": "greedy", "floor": 1.0}, reward_timeout=600.0)
         share = await show(found, 200)
         stats = await found.stats()
@@ -398,7 +397,7 @@ async def test_clicks_do_not_count_before_what_was_not_clicked(tmp_path: Path) -
         assert (await found.stats())["comparison"] is None
         await found.upkeep.round()
         await found.upkeep.snapshot(found.engine.bandit("b"))
-    async with service(tmp_path) as found:
+    async with service(tmp_path, rounds=False) as found:
         stats = await found.stats()
         assert (stats["comparison"]["count"], stats["comparison"]["mean_reward"]) == (200, share)
         assert stats["comparison_note"] is None

@@ -34,6 +34,7 @@ def test_sparse_vectors_keep_every_bit(entries: dict[int, float]) -> None:
     """Also those with no entry at all."""
     row = vectors.from_sparse_rows([list(entries)], [list(entries.values())], 100)
     again = vectors.decode(vectors.encode(row), 100)
+    assert not isinstance(again, np.ndarray)
     assert np.array_equal(again.toarray(), row.toarray())
     assert again.indices.dtype == row.indices.dtype
     dense = np.zeros(100)
@@ -59,7 +60,9 @@ def test_all_arms_of_a_decision() -> None:
     payload = vectors.encode_all(thin)
     assert len(payload) < 100
     again = vectors.decode_all(payload, 1_000_000)
-    assert [(row.indices.tolist(), row.data.tolist()) for row in again] == [
+    assert [
+        (row.indices.tolist(), row.data.tolist()) for row in again if not isinstance(row, np.ndarray)
+    ] == [
         ([999_999], [1.0]),
         ([], []),
         ([5], [2.0]),
@@ -69,7 +72,7 @@ def test_all_arms_of_a_decision() -> None:
 def test_mixed_rows_become_sparse() -> None:
     """Dense and sparse arms in one matrix."""
     mixed = vectors.joined([np.array([[1.0, 0.0, 2.0]]), vectors.from_sparse_rows([[1]], [[5.0]], 3)])
-    assert sparse.issparse(mixed)
+    assert not isinstance(mixed, np.ndarray)
     assert np.array_equal(mixed.toarray(), [[1.0, 0.0, 2.0], [0.0, 5.0, 0.0]])
 
 
@@ -121,7 +124,7 @@ def test_decision_ids(seq: int, tag: str) -> None:
 
 def test_configs_round_trip() -> None:
     """As they stand in the journal."""
-    parameters = {"beta": {"noise": 0.1}, "size": 3}
+    parameters: dict[str, Any] = {"beta": {"noise": 0.1}, "size": 3}
     config = BanditConfig(7, parameters=parameters, reward_timeout=None, defaults={"baseline": False})
     assert BanditConfig.from_json(config.to_json()) == config
 
