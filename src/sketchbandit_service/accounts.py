@@ -3,15 +3,16 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NotRequired, Self, TypedDict
 from zlib import crc32
 
 from sketchbandit_service.comparing import Unweighed
 from sketchbandit_service.config import ESTIMATE, BanditConfig
-from sketchbandit_service.held_back import HeldBack
+from sketchbandit_service.held_back import HeldBack, SavedHeld
 from sketchbandit_service.history import Bucket, Meter
 from sketchbandit_service.storage.records import DEFAULT, DecisionRow, EstimateRow, RewardRow
-from sketchbandit_service.timeline import Timeline, View
+from sketchbandit_service.timeline import RangeView, SavedTimeline, Timeline
+from sketchbandit_service.weighted_rewards import WeightedRewards
 
 _MOST_RECENT = 20
 _MOST_UNWEIGHED = 1000
@@ -67,6 +68,16 @@ class Recent:
         return self.seq - self.position
 
 
+class SavedAccounts(TypedDict):
+    """The counters as JSON."""
+
+    totals: dict[str, Any]
+    history: SavedTimeline
+    waiting: NotRequired[SavedHeld]
+    unweighed: NotRequired[list[tuple[int, float, float, int]]]
+    recent: NotRequired[list[dict[str, Any]]]
+
+
 class Accounts:
     """Counts record by record, live and in a replay. ``settled`` is called only if something waits."""
 
@@ -78,7 +89,7 @@ class Accounts:
         self.totals = Totals()
         self.timeline = Timeline(created)
         self.recent: deque[Recent] = deque(maxlen=_MOST_RECENT)
-        self._held = HeldBack(Bucket, config.reward_timeout or 0.0)
+        self._held = HeldBack(WeightedRewards, config.reward_timeout or 0.0)
         """What is not yet in the timeline. A decision is compared once the time for its reward is over."""
         self._unweighed: dict[int, Unweighed] = {}
         """Rewards that came before the estimate of their propensity."""
@@ -125,16 +136,21 @@ class Accounts:
             if recent.seq == row.decision:
                 recent.propensity = row.propensity
 
-    def compared(self, view: View, now: float) -> Bucket:
+    def compared(self, view: RangeView, now: float) -> WeightedRewards:
         """Everything in a view, including what has become due since the last record."""
-        due = self._held.due(self._settled(now))
-        return sum((happened for at, happened in due if at > view.history.start), view.total)
+        found = WeightedRewards()
+        for weighted in view.weighted:
+            found += weighted
+        for at, weighted in self._held.due(self._settled(now)):
+            if at > view.history.start:
+                found += weighted
+        return found
 
     def _compare(self, first: int, rewarded: Unweighed, propensity: float) -> None:
         """Count what a uniform choice would have earned by a reward, now or when the propensity is known."""
         if propensity:
-            takes = self.timeline if self._timeout is None else self._held
-            takes.add(rewarded.at, rewarded.weighted(propensity))
+            take = self.timeline.compare if self._timeout is None else self._held.add
+            take(rewarded.at, rewarded.weighted(propensity))
         elif self._are_estimated:
             self._unweighed[first] = rewarded
             if len(self._unweighed) > _MOST_UNWEIGHED:
@@ -144,26 +160,26 @@ class Accounts:
         """Count what was held back for decisions whose time is over."""
         if self._held.has_news(now):
             for at, happened in self._held.release(self._settled(now)):
-                self.timeline.add(at, happened)
+                self.timeline.compare(at, happened)
 
     # -- snapshots ------------------------------------------------------------------------------------
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedAccounts:
         """The counters as JSON."""
         return {
             "totals": asdict(self.totals),
             "history": self.timeline.dump(),
-            "held": self._held.dump(),
-            "unweighed": [[first, *rewarded] for first, rewarded in self._unweighed.items()],
+            "waiting": self._held.dump(),
+            "unweighed": [(first, *rewarded) for first, rewarded in self._unweighed.items()],
             "recent": [asdict(one) for one in self.recent],
         }
 
-    def undump(self, saved: dict[str, Any]) -> None:
+    def undump(self, saved: SavedAccounts) -> None:
         """Read what ``dump`` has written. Snapshots of earlier versions do not have all of it."""
         self.totals = Totals(**saved["totals"])
         self.timeline = Timeline.undump(saved["history"])
-        if "held" in saved:
-            self._held.undump(saved["held"])
+        if "waiting" in saved:
+            self._held.undump(saved["waiting"])
         unweighed = saved.get("unweighed", [])
-        self._unweighed = {first: Unweighed(*rewarded) for first, *rewarded in unweighed}
+        self._unweighed = {first: Unweighed(at, reward, arms) for first, at, reward, arms in unweighed}
         self.recent.extend(Recent(**one) for one in saved.get("recent", []))

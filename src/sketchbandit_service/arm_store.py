@@ -11,7 +11,8 @@ from sketchbandit.arms.store import BANDS, Store, make_store
 from sketchbandit.array_api import torch_on
 from sketchbandit_service.offered import ArmSet
 from sketchbandit_service.problems import Invalid, NotFound
-from sketchbandit_service.vectors import Matrix, Slowly, Vector, decode_rows, joined, longest_row, nbytes
+from sketchbandit_service.types import Matrix, Vector
+from sketchbandit_service.vectors import Slowly, decode_rows, joined, longest_row, nbytes
 
 MANY = 2_000
 """From this many arms on, preparing them pays."""

@@ -12,20 +12,21 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from zlib import crc32
 
 import numpy as np
 
 from sketchbandit.policy import PerAction
-from sketchbandit_service.accounts import Accounts
+from sketchbandit_service.accounts import Accounts, SavedAccounts
 from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.candidate import Candidate
+from sketchbandit_service.candidate_value import Valued
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.costs import rescale_cost
 from sketchbandit_service.describing import Stored
-from sketchbandit_service.learner import Learner, Learning, owned
 from sketchbandit_service.origin import Origin
+from sketchbandit_service.policy_set import Learning, PolicySet, owned
 from sketchbandit_service.problems import Busy
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.records import (
@@ -41,7 +42,6 @@ from sketchbandit_service.storage.records import (
     ScalingRow,
 )
 from sketchbandit_service.storage.snapshots import Snapshot
-from sketchbandit_service.valuing import Valued
 from sketchbandit_service.vectors import encode
 
 Last = dict[str, tuple[int, str | float]]
@@ -81,7 +81,7 @@ def _weakly(method: Callable[[float], float]) -> Callable[[float], float]:
     return call
 
 
-class Bandit(Learner):
+class Bandit(PolicySet):
     """A named bandit."""
 
     def __init__(
@@ -314,7 +314,7 @@ class Bandit(Learner):
         if isinstance(self.policy, PerAction):
             offered = set(self.policy.actions)
             self._is_offered = {str(action): action in offered for action in self.policy.policies}
-        self.accounts.undump(state)
+        self.accounts.undump(cast("SavedAccounts", state))
         self.last = {name: tuple(last) for name, last in state.get("last", {}).items()}
 
 

@@ -1,18 +1,19 @@
 """A policy beside that of a bandit. It learns from the same rewards and never decides."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
+from sketchbandit.policy import PerAction
+from sketchbandit_service.candidate_value import Value, Valued, WeightedSums, weighted_sums
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.costs import learn_cost
 from sketchbandit_service.describing import Described, Stored, describe
-from sketchbandit_service.held_back import HeldBack
-from sketchbandit_service.valuing import Value, Valued
-from sketchbandit_service.weighed import Weighed, weighed
+from sketchbandit_service.held_back import HeldBack, SavedHeld
+from sketchbandit_service.types import AnyPolicy, Vector
 
 REWARDS = (0.0, 1.0)
 """The default range of the rewards."""
@@ -30,9 +31,30 @@ class About(NamedTuple):
     described: Described
 
 
-def about(policy: Any, stored: Stored | None = None) -> About:
+def about(policy: AnyPolicy, stored: Stored | None = None) -> About:
     """Describe this policy. ``stored`` are all arms that there are to choose from, if that is known."""
     return About(policy.rounds, policy.nbytes, describe(policy, stored))
+
+
+def update(policy: AnyPolicy, features: Vector, action: str | None, reward: float) -> None:
+    """Learn from the reward of an arm, or of an action in a context."""
+    if isinstance(policy, PerAction):
+        assert action is not None  # noqa: S101  (for the type checker)
+        policy.update(features, action, reward)
+    else:
+        policy.update(features, reward)
+
+
+class SavedCandidate(TypedDict):
+    """A candidate as JSON."""
+
+    number: int
+    name: str
+    settings: str
+    created: float
+    value: list[list[float]]
+    held: SavedHeld
+    refused: NotRequired[int]
 
 
 class Candidate:
@@ -53,7 +75,7 @@ class Candidate:
 
     """
 
-    policy: Any = None
+    policy: AnyPolicy
     """The policy. It is made in the bandit's queue, before anything is learned."""
     about: About | None = None
     """The last description of the policy."""
@@ -77,8 +99,13 @@ class Candidate:
         self.refused = 0
         """Rewards that its policy could not learn from, mostly because its reward model cannot take them."""
         self._value = Value()
-        self._held = HeldBack(Weighed, config.reward_timeout or 0.0)
+        self._held = HeldBack(WeightedSums, config.reward_timeout or 0.0)
         """What is not yet in the value. A decision counts once the time for its reward is over."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it has its policy."""
+        return hasattr(self, "policy")
 
     @property
     def settings(self) -> str:
@@ -87,19 +114,18 @@ class Candidate:
 
     def build(self, is_offered: Mapping[str, bool]) -> None:
         """Make the policy. With actions, make a model for each, including retired ones."""
-        if not is_offered:
-            self.policy = self.config.build()
-            return
-        self.policy = replace(self.config, actions=[*is_offered]).build()
-        for action, offered in is_offered.items():
-            if not offered:
-                self.policy.retire(action)
+        config = replace(self.config, actions=[*is_offered]) if is_offered else self.config
+        self.policy = config.build()
+        if isinstance(self.policy, PerAction):
+            for action, offered in is_offered.items():
+                if not offered:
+                    self.policy.retire(action)
 
-    def learn(self, told: Iterable[Any]) -> None:
-        """Call ``update`` of the policy. A refused reward is not learned, in a replay neither."""
+    def learn(self, features: Vector, action: str | None, reward: float) -> None:
+        """Learn from a reward. A refused one is not learned, in a replay neither."""
         try:
             with suppress(SketchTooSmallWarning, WorldChangedWarning):  # health() keeps saying it
-                self.policy.update(*told)
+                update(self.policy, features, action, reward)
         except (InputError, InputTypeError):
             self.refused += 1
 
@@ -108,7 +134,7 @@ class Candidate:
     def count(self, at: float, weight: float, reward: float) -> None:
         """Count a decision of the deciding policy with its weight. ``at`` is when it counts."""
         least, most = self.reward_range
-        happened = weighed(weight, (reward - least) / (most - least))
+        happened = weighted_sums(weight, (reward - least) / (most - least))
         if self.config.reward_timeout is None:
             self._value = self._value.plus(happened)
         else:
@@ -132,7 +158,7 @@ class Candidate:
         """The same for what was released so far. It does not need the time."""
         return self._value.told(self.reward_range)
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> "SavedCandidate":
         """The state as JSON, without what the queue changes: the policy and the count of refused rewards."""
         return {
             "number": self.number,
@@ -143,7 +169,7 @@ class Candidate:
             "held": self._held.dump(),
         }
 
-    def undump(self, saved: Mapping[str, Any]) -> None:
+    def undump(self, saved: "SavedCandidate") -> None:
         """Read what ``dump`` has written, except for what the constructor took."""
         self._value = Value.undump(saved["value"])
         self._held.undump(saved["held"])
@@ -158,7 +184,7 @@ def settings_of(config: BanditConfig, reward_range: Sequence[float]) -> str:
     return json.dumps({"policy": config.of_policy, "reward_range": list(reward_range)}, sort_keys=True)
 
 
-def candidate_of(saved: Mapping[str, Any], config: BanditConfig) -> Candidate:
+def candidate_of(saved: "SavedCandidate", config: BanditConfig) -> Candidate:
     """Read a candidate from what ``dump`` has written, except for its policy and what it refused."""
     made = candidate_from(saved["number"], saved["name"], saved["settings"], config, created=saved["created"])
     made.undump(saved)

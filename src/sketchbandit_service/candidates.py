@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import Candidate, settings_of
@@ -15,6 +14,7 @@ from sketchbandit_service.problems import Busy, Conflict, Invalid, NotFound, Too
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.settings import MIB, Limits
 from sketchbandit_service.storage.records import ADDED, PROMOTED, REMOVED, CandidateRow
+from sketchbandit_service.types import Json
 
 
 class Candidates:
@@ -41,7 +41,7 @@ class Candidates:
             ) from None
 
     async def put(
-        self, bandit: Bandit, name: str, settings: Mapping[str, Any], reward_range: Sequence[float]
+        self, bandit: Bandit, name: str, settings: Mapping[str, Json], reward_range: Sequence[float]
     ) -> tuple[Candidate, bool]:
         """A candidate with this name and these settings, and whether it is new."""
         low, high = reward_range
@@ -94,7 +94,7 @@ class Candidates:
             raise Conflict(
                 f"bandit {bandit.name!r} already has a candidate {keep!r}; choose another name to keep"
             )
-        if candidate.policy is None:
+        if not candidate.is_made:
             raise Busy(f"candidate {name!r} is still being made; try again in a moment")
         if candidate.policy.is_warming_up:
             raise Conflict(

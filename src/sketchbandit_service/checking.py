@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from sketchbandit.arrays import Arrays, Scalars
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.files import lock_folder
-from sketchbandit.policy import PerAction
+from sketchbandit.policy import PerAction, Policy
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import candidate_of
 from sketchbandit_service.config import BanditConfig
@@ -26,7 +27,8 @@ from sketchbandit_service.storage.connecting import JOURNAL, default_url
 from sketchbandit_service.storage.database import Database
 from sketchbandit_service.storage.records import DecisionRow, ScalingRow
 from sketchbandit_service.storage.snapshots import Snapshot, Snapshots, snapshots_of
-from sketchbandit_service.storage.tables import all_rows
+from sketchbandit_service.storage.tables import StoredRow, all_rows
+from sketchbandit_service.types import AnyPolicy
 from sketchbandit_service.vectors import decode
 
 _BACKUP = "restore the database from a backup"
@@ -159,7 +161,7 @@ def _check_rows(connection: sa.Connection, configs: dict[int, BanditConfig]) -> 
     return Finding("journal", not bad, f"{'; '.join(bad[:5])}; {_BACKUP}" if bad else good)
 
 
-def _fault(table: sa.Table, values: Any, configs: dict[int, BanditConfig]) -> str:
+def _fault(table: sa.Table, values: StoredRow, configs: dict[int, BanditConfig]) -> str:
     """What is wrong with a row. Empty if nothing is."""
     try:
         row = unsealed(table, values)
@@ -176,7 +178,7 @@ def _fault(table: sa.Table, values: Any, configs: dict[int, BanditConfig]) -> st
 
 
 def _check_bandit(
-    connection: sa.Connection, snapshots: Snapshots, bandit: Bandit, service: Any
+    connection: sa.Connection, snapshots: Snapshots, bandit: Bandit, service: StoredRow
 ) -> Iterator[Finding]:
     """Replay the journal from the start, and compare it with every snapshot on the way."""
     read_arms(connection, bandit)
@@ -242,7 +244,7 @@ def _has_candidates(bandit: Bandit, snapshot: Snapshot) -> bool:
     return told == known and numbers == snapshot.candidates.keys()
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: AnyPolicy, other: AnyPolicy) -> bool:
     """Whether two policies are equal bit by bit, except for the arms of a warm-up: no journal has those."""
     scalars, arrays = _recorded(one)
     other_scalars, other_arrays = _recorded(other)
@@ -257,7 +259,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
-def _is_near(one: Any, other: Any) -> bool:
+def _is_near(one: AnyPolicy, other: AnyPolicy) -> bool:
     """Whether two policies say the same of some arms up to rounding.
 
     What another machine or version has written may hold other numbers for the same policy, such as rows of a
@@ -273,16 +275,16 @@ def _is_near(one: Any, other: Any) -> bool:
     )
 
 
-def _are_near(numbers: Any, others: Any) -> bool:
+def _are_near(numbers: NDArray[np.float64], others: NDArray[np.float64]) -> bool:
     return np.allclose(numbers, others, rtol=_ROUNDING, atol=_ROUNDING * float(np.abs(numbers).max()))
 
 
-def _models(policy: Any) -> dict[Any, Any]:
+def _models(policy: AnyPolicy) -> dict[str | int, Policy]:
     """The models by action; a policy over arms is one model."""
     return dict(policy.policies) if isinstance(policy, PerAction) else {"": policy}
 
 
-def _recorded(policy: Any) -> tuple[Scalars, Arrays]:
+def _recorded(policy: AnyPolicy) -> tuple[Scalars, Arrays]:
     """The part of a policy that follows from the journal."""
     scalars, arrays = policy.dump()
     return _stripped(scalars), {name: held for name, held in arrays.items() if _SAMPLE not in name}

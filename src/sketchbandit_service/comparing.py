@@ -1,16 +1,30 @@
-"""Compares what a bandit earned with what a uniform choice would have earned, by logged propensities."""
+"""Compares what a bandit earned with what a uniform choice would have earned, by logged propensities.
 
-import math
+A decision among K arms whose arm was chosen with probability p has the weight w = 1 / (K p). The estimate is
+sum w r / sum w ("snips"), and its interval that of ``sketchbandit.evaluation`` for bounded rewards.
+"""
+
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sketchbandit_service.history import Bucket
+from sketchbandit.evaluation.bounded import Bounded, Selected
+from sketchbandit.evaluation.intervals import Assumed
+from sketchbandit.evaluation.off_policy import range_with
+from sketchbandit.evaluation.terms import Terms
+from sketchbandit.evaluation.weights import (
+    common_reward,
+    mean_weight,
+    too_few,
+    unbalanced,
+    uncommon_decisions,
+)
+from sketchbandit_service.weighted_rewards import WeightedRewards
 
 LEAST = 100
-"""The least effective sample size. With fewer rewards the interval is too narrow too often."""
-_QUANTILE = 1.959964  # of the normal distribution, for 95 %
-_MOST_ERRORS = 4.0  # standard errors by which the mean weight may be off
-_ROUNDING = 1e-9
+"""Rewards that are needed: the range of all is taken from those seen."""
+_LEVEL = 0.95
+_UNIFORM, _METHOD = "uniform", "snips"
+_LARGEST = 1e9  # weight: it outweighs all others; its powers are numbers
 
 
 class Unweighed(NamedTuple):
@@ -21,18 +35,11 @@ class Unweighed(NamedTuple):
     reward: float
     arm_count: int
 
-    def weighted(self, propensity: float) -> Bucket:
+    def weighted(self, propensity: float) -> WeightedRewards:
         """What the reward says about a uniform choice, given the propensity of its arm."""
-        weight = 1.0 / (self.arm_count * propensity)
-        value = weight * self.reward
-        return Bucket(
-            compared=1,
-            compared_sum=self.reward,
-            uniform_sum=value,
-            uniform_squares=value * value,
-            weight_sum=weight,
-            weight_squares=weight * weight,
-        )
+        found = WeightedRewards()
+        found.add(min(1.0 / (self.arm_count * propensity), _LARGEST), self.reward)
+        return found
 
 
 @dataclass(frozen=True)
@@ -42,53 +49,39 @@ class Comparison:
     count: int
     mean_reward: float
     uniform: float
-    """The unbiased estimate by inverse propensities: the mean of reward / (arms · propensity)."""
+    """The estimate by inverse propensities, self-normalised."""
     low: float
     high: float
-    """The ends of its 95 % interval, by the normal approximation."""
+    """The ends of its 95 % interval."""
 
 
-def compare(total: Bucket) -> Comparison | None:
-    """Compare. None if it is not possible; ``doubts`` says why.
+def compare(rewards: WeightedRewards) -> Comparison | str:
+    """Compare; or say why the rewards cannot tell what a uniform choice would earn.
 
-    >>> one = Unweighed(at=0.0, reward=1.0, arm_count=2)
-    >>> compare(sum([one.weighted(0.5)] * 100, Bucket()))
-    Comparison(count=100, mean_reward=1.0, uniform=1.0, low=1.0, high=1.0)
+    >>> one = WeightedRewards()
+    >>> for place in range(1000):
+    ...     one.add(weight=1.0, reward=float(place % 2))
+    >>> found = compare(one)
+    >>> found.uniform, round(found.low, 3), round(found.high, 3)
+    (0.5, 0.469, 0.531)
     """
-    if doubts(total) is not None:
-        return None
-    count = total.compared
-    uniform, error = _mean(total.uniform_sum, total.uniform_squares, count)
-    half = _QUANTILE * error
-    return Comparison(count, total.compared_sum / count, uniform, uniform - half, uniform + half)
-
-
-def doubts(total: Bucket) -> str | None:
-    """Why the rewards cannot say what a uniform choice would earn. None if they can.
-
-    The effective sample size of rewards with weights w is (Σ w)² / Σ w². If a few rewards have most of the
-    weight, it is about their number. For every rule the mean weight is 1. If it is not, some arms that a
-    uniform choice would play were drawn so rarely that the rewards do not represent them. Then the interval
-    would be wrong.
-    """
-    worth = total.weight_sum * total.weight_sum / total.weight_squares if total.compared else 0.0
-    if not worth >= LEAST:  # also if it is NaN: the square of a weight overflowed
+    terms, count = rewards.terms(), rewards.count
+    if count < LEAST:
+        return f"{count} rewards with a known propensity so far, and {LEAST} are needed. More time helps."
+    common = common_reward(terms.reward, terms.times)
+    uncommon = uncommon_decisions(terms, common)
+    if why := unbalanced(*mean_weight(terms)) or too_few(uncommon, count, common):
         return (
-            f"{total.compared} rewards with a known propensity so far; their effective sample size for a "
-            f"uniform choice is {worth:.1f}, and {LEAST} are needed. More time or more exploration helps."
+            f"{count:,} rewards with a known propensity so far cannot say what a uniform choice would earn: "
+            f"{why}. More time or more exploration helps."
         )
-    if total.uniform_squares == 0.0:
-        return f"All {total.compared} rewards with a known propensity are 0: that compares nothing yet."
-    mean, error = _mean(total.weight_sum, total.weight_squares, total.compared)
-    if abs(mean - 1.0) > _MOST_ERRORS * error + _ROUNDING:
-        return (
-            "Some arms were drawn too rarely to say what a uniform choice would earn: the mean weight of the "
-            f"rewards is {mean:.2g} instead of 1. More time or more exploration helps."
-        )
-    return None
+    ends = _interval(terms, Selected(common, uncommon))
+    uniform = terms.total(terms.weight * terms.reward) / terms.total(terms.weight)
+    return Comparison(count, rewards.reward_sum / count, uniform, *ends)
 
 
-def _mean(total: float, squares: float, count: int) -> tuple[float, float]:
-    """The mean and its standard error."""
-    mean = total / count
-    return mean, math.sqrt(max(squares / count - mean * mean, 0.0) / (count - 1))
+def _interval(terms: Terms, selected: Selected) -> tuple[float, float]:
+    """The interval of the uniform choice; rewards are within the range of those seen."""
+    seen = range_with(None, float(terms.reward.min()), float(terms.reward.max()))
+    judge = Bounded({_UNIFORM: terms}, _LEVEL, Assumed(seen, None), {_UNIFORM: selected})
+    return judge.interval(_UNIFORM, _METHOD)

@@ -13,13 +13,14 @@ from sketchbandit.explore import UCB, Explore
 from sketchbandit.explore.base import RULES
 from sketchbandit.features.features import KINDS, MOST_REWARDS
 from sketchbandit.features.fitting import MOST
-from sketchbandit.policy import Confidence, PerAction
+from sketchbandit.policy import Confidence, PerAction, Policy
 from sketchbandit.policy.recipes import RECIPES, build, parameters, recipe
 from sketchbandit_service.costs import DEFAULT_SIZE, Shape, held_bytes
 from sketchbandit_service.exploring import kept_settings, rule_from, rule_settings
 from sketchbandit_service.problems import Invalid, Problem, TooLarge
 from sketchbandit_service.reward_models import check_reward, kept_model
 from sketchbandit_service.settings import MIB, Limits
+from sketchbandit_service.types import AnyPolicy, Json, JsonObject
 
 ESTIMATE, NONE = "estimate", "none"
 """What to do with propensities that take time: estimate them after the answer, or leave them out."""
@@ -49,7 +50,7 @@ OF_BANDIT = (
 """Settings that belong to the bandit and do not change with its policy. All others are the policy's."""
 _LATER = ("rewards", "forget", "arm_dim")
 """Settings that earlier versions do not know. Unset ones are not written, so those can read the rest."""
-_KINDS: dict[str, Any] = {
+_KINDS: dict[str, type | tuple[type, ...]] = {
     "dim": int,
     "policy": str,
     "parameters": dict,
@@ -76,14 +77,14 @@ class BanditConfig:
 
     dim: int
     policy: str = "adaptive"
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Json] = field(default_factory=dict)
     reward_timeout: float | None = 3600.0
     default_reward: float | None = 0.0
     max_open: int = 100_000
     exploration: float = 0.0
     log_arms: bool = False
     slates: bool = False
-    explore: Any = None
+    explore: Mapping[str, Json] | None = None
     """In the form of ``exploring.rule_settings``."""
     propensities: str = ESTIMATE
     actions: list[str] | None = None
@@ -92,7 +93,7 @@ class BanditConfig:
     """Ridge, scaling, intercept, baseline and rule of the policy where the client gave none, as they were
     when the bandit was created. Later versions may have other defaults. For anything missing here the policy
     has its own. ``one_clock``, with actions: whether each reward makes the models of all actions forget."""
-    rewards: Any = None
+    rewards: Mapping[str, Json] | str | None = None
     """In the form of ``reward_models.kept_model``. None: the default; up to version 0.12 that is linear."""
     forget: float | None = None
     """As clients write it.
@@ -155,7 +156,7 @@ class BanditConfig:
         return made
 
     @property
-    def of_policy(self) -> dict[str, Any]:
+    def of_policy(self) -> JsonObject:
         """The settings of the policy."""
         return {name: value for name, value in asdict(self).items() if name not in OF_BANDIT}
 
@@ -239,7 +240,7 @@ class BanditConfig:
                 takes = ", ".join(one for one in own if (self.policy, one) not in _WITHOUT_EFFECT)
                 raise Invalid(f"{self.policy} has no setting {name!r:.80}; parameters can be {takes}")
 
-    def _defaults_of_today(self) -> dict[str, Any]:
+    def _defaults_of_today(self) -> JsonObject:
         """The defaults of the policy for settings that were not given, as far as JSON can hold them."""
         own = inspect.signature(recipe(self.policy).make).parameters
         unsaid = [name for name in _KEPT if name in own and name not in self.parameters]
@@ -309,11 +310,11 @@ class BanditConfig:
             )
 
     def build(self) -> Any:
-        """Build a new policy, or a model for every action."""
+        """Build a new policy, or a model for every action: which of them, the caller knows."""
         return self._build(self.dim)
 
-    def _build(self, dim: int) -> Any:
-        def make() -> Any:
+    def _build(self, dim: int) -> AnyPolicy:
+        def make() -> Policy:
             made = build(self.policy, dim, **self._settings())
             if "baseline" in self.defaults:
                 made._set_baseline(self.defaults["baseline"])
@@ -326,7 +327,7 @@ class BanditConfig:
             made._forget_apart()
         return made
 
-    def with_rule(self, policy: Any) -> Any:
+    def with_rule(self, policy: AnyPolicy) -> AnyPolicy:
         """Give the policy the rule of these settings. Snapshots of earlier versions do not hold it."""
         rule = self._build(2).explore  # the rule does not depend on the dimension
         if not policy.explore.is_like(rule):
@@ -341,7 +342,7 @@ class BanditConfig:
         return {**taken, **self._parameters()}
 
     def _parameters(self) -> dict[str, Any]:
-        settings = dict(self.parameters)
+        settings: dict[str, Any] = dict(self.parameters)
         if self.rewards is not None:
             settings["rewards"] = self.rewards
         if self.forget is not None:
@@ -351,13 +352,13 @@ class BanditConfig:
         return settings
 
 
-def recipe_of(name: Any) -> None:
+def recipe_of(name: object) -> None:
     """Refuse an unknown policy."""
     if not isinstance(name, str) or name not in RECIPES:
         raise Invalid(f"unknown policy {name!r:.80}; choose from {', '.join(RECIPES)}")
 
 
-def _check_numbers(name: str, value: Any) -> None:
+def _check_numbers(name: str, value: Json) -> None:
     """Refuse numbers too large to compute with, at any depth of the settings."""
     if isinstance(value, dict):
         for key, inner in value.items():

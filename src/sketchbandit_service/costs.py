@@ -20,11 +20,12 @@ Bytes are those of ``policy.nbytes`` after any stream.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sketchbandit.explore import Explore, Thompson
 from sketchbandit.features.features import WARM_UP
 from sketchbandit.policy.recipes import RECIPES
+from sketchbandit_service.types import Json
 
 _PASS, _WIDTHS, _INVERSE, _FACTOR, _SHRINK = 2.5e-10, 6e-11, 5e-11, 2e-11, 4.5e-10
 _CALLS, _MODELS, _EACH, _ARM, _PLACE, _FORM = 3e-5, 1.2e-4, 2e-5, 1.5e-7, 5e-6, 3e-9
@@ -59,12 +60,12 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(
-        cls, policy: str, dim: int, parameters: Mapping[str, Any], rule: Explore, *, has_models: bool
+        cls, policy: str, dim: int, parameters: Mapping[str, Json], rule: Explore, *, has_models: bool
     ) -> "Shape":
         """The shape of a bandit with these settings. Compute it once."""
         size = parameters.get("size")
         is_projected = policy == "cbrap"
-        kept = DEFAULT_SIZE if size is None else size
+        kept = size if isinstance(size, int) else DEFAULT_SIZE
         known = RECIPES.get(policy)
         settings = [*parameters.values(), *rule.settings().values()]
         return cls(

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -10,19 +10,18 @@ import sqlalchemy as sa
 
 from sketchbandit.explore import Scores
 from sketchbandit_service.bandit import Bandit, waiting_bytes
-from sketchbandit_service.choosing import Told, choose
+from sketchbandit_service.choosing import Told, choose, ranking_json
 from sketchbandit_service.costs import decide_cost
 from sketchbandit_service.decision_ids import new_tags
 from sketchbandit_service.estimating import Estimator
 from sketchbandit_service.journal import Journal
-from sketchbandit_service.judging import Judge
 from sketchbandit_service.offered import Offered
 from sketchbandit_service.ordering import Clock, SingleFlight
 from sketchbandit_service.problems import Busy, Conflict, TooLarge
-from sketchbandit_service.rankings import ranking_json
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.scalings import Due, Scalings, due_for
 from sketchbandit_service.settings import Limits
+from sketchbandit_service.shadow_propensities import Judge
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.records import DecisionRow, Slate
 from sketchbandit_service.vectors import encode
@@ -238,7 +237,19 @@ class Decisions:
             raise TooLarge(f"top is {top}; a slate can have up to {self._limits.slate} arms")
 
 
-def _of(told: Told, offered: Offered) -> dict[str, Any]:
+class _ShownArm(TypedDict):
+    """The fields of a journal row that describe the arm."""
+
+    arm_index: int
+    arm_id: str | None
+    features: bytes
+    score: float
+    mean: float
+    width: float
+    propensity: float
+
+
+def _of(told: Told, offered: Offered) -> _ShownArm:
     """The fields of a journal row that describe the arm."""
     return {
         "arm_index": told.index,

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from sketchbandit.errors import InputError
 from sketchbandit.features import Scaling
-from sketchbandit.policy import Health, PerAction
+from sketchbandit.policy import Health, PerAction, Policy
 from sketchbandit.policy.health import untried_arms_sentence
+from sketchbandit_service.types import AnyPolicy, Matrix
 
 _SHOWN = 5  # names of untried actions in a sentence
 
@@ -18,13 +19,25 @@ class Stored(NamedTuple):
     """Stored arms and their ids."""
 
     ids: Sequence[str]
-    matrix: Any
+    matrix: Matrix
+
+
+class DescribedSketch(TypedDict):
+    """What is told of a sketch. None: infinite."""
+
+    kind: str
+    size: int
+    rows: int
+    is_exact: bool
+    certificate: float | None
+    budget: float | None
+    limit: float | None
 
 
 class Described(NamedTuple):
     """The description of a policy. With many models, it describes the worst one."""
 
-    sketch: dict[str, Any]
+    sketch: DescribedSketch
     sentence: str
     is_healthy: bool
     scaling: str
@@ -36,7 +49,7 @@ class Described(NamedTuple):
     """Actions or stored arms that were (nearly) never tried in many rounds. All others are tried."""
 
 
-def describe(policy: Any, stored: Stored | None = None) -> Described:
+def describe(policy: AnyPolicy, stored: Stored | None = None) -> Described:
     """Describe a policy, or its worst model: an unhealthy one, or the one with the largest error.
 
     ``stored`` are all arms that there are to choose from, if they are few and the same in every decision.
@@ -49,11 +62,9 @@ def describe(policy: Any, stored: Stored | None = None) -> Described:
     }
     worst = min(found, key=lambda name: _order(found[name]))
     untried = [name for one in found.values() for name in one.untried]
-    sketch = {
-        **found[worst].sketch,
-        "rows": sum(one.sketch["rows"] for one in found.values()),
-        "is_exact": all(one.sketch["is_exact"] for one in found.values()),
-    }
+    sketch = found[worst].sketch.copy()
+    sketch["rows"] = sum(one.sketch["rows"] for one in found.values())
+    sketch["is_exact"] = all(one.sketch["is_exact"] for one in found.values())
     sentence = f"{len(models)} models; the worst is that of {worst!r}: {found[worst].sentence}"
     if others := [repr(name) for name in untried if name != worst]:
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
@@ -64,11 +75,11 @@ def describe(policy: Any, stored: Stored | None = None) -> Described:
     )
 
 
-def _of_arms(policy: Any, stored: Stored | None) -> Described:
+def _of_arms(policy: Policy, stored: Stored | None) -> Described:
     health, untried = policy.health(), []
     if stored is not None:
         with suppress(InputError):  # their scores overflow
-            untried = [stored.ids[place] for place in policy.health(stored.matrix).untried]
+            untried = [stored.ids[int(place)] for place in policy.health(stored.matrix).untried]
     if untried:
         health = health._replace(
             sentence=f"{health.sentence} {untried_arms_sentence(untried, policy.rounds)}"
@@ -86,10 +97,10 @@ def _read_so(scaling: Scaling | None, health: Health) -> str:
     return f"{health.scaling or 'as they are'}{constant}"
 
 
-def _of_one(policy: Any, health: Health, untried: Sequence[str] = ()) -> Described:
+def _of_one(policy: Policy, health: Health, untried: Sequence[str] = ()) -> Described:
     sketch = policy.sketch
     certificate = health.certificate
-    told = {
+    told: DescribedSketch = {
         "kind": type(sketch).__name__,
         "size": sketch.size,
         "rows": sketch.row_count,
@@ -110,7 +121,7 @@ def _of_one(policy: Any, health: Health, untried: Sequence[str] = ()) -> Describ
     )
 
 
-def _baseline(policy: Any) -> float | None:
+def _baseline(policy: Policy) -> float | None:
     """The mean reward at margin ``policy.baseline``, through the link if there is one."""
     if not policy._has_baseline:
         return None

@@ -8,13 +8,12 @@ from sketchbandit.array_api import torch_on
 from sketchbandit.errors import InputError
 from sketchbandit.files import lock_folder
 from sketchbandit_service.bandit import Bandit
-from sketchbandit_service.beginnings import Beginnings
 from sketchbandit_service.budget import Budget
 from sketchbandit_service.candidates import Candidates
+from sketchbandit_service.creation import Creation
 from sketchbandit_service.decisions import After, Decisions
 from sketchbandit_service.estimating import Estimator
 from sketchbandit_service.journal import Journal
-from sketchbandit_service.judging import Judge
 from sketchbandit_service.metrics import Instruments
 from sketchbandit_service.ordering import Clock, Threads
 from sketchbandit_service.problems import Problem, Standby, Unavailable
@@ -23,6 +22,7 @@ from sketchbandit_service.registry import Registry
 from sketchbandit_service.rewards import Rewards
 from sketchbandit_service.scalings import Scalings
 from sketchbandit_service.settings import Settings
+from sketchbandit_service.shadow_propensities import Judge
 from sketchbandit_service.standby import Follower
 from sketchbandit_service.stock import Stock
 from sketchbandit_service.storage.connecting import default_url
@@ -141,7 +141,7 @@ class Engine:
             patience=self.settings.storage_patience,
         )
         self.registry = Registry(found, self.journal, clock, limits)
-        self.beginnings = Beginnings(self.registry, self.journal, self.database, self.snapshots)
+        self.creation = Creation(self.registry, self.journal, self.database, self.snapshots)
         self.estimator = Estimator(self.registry, self.journal, self.instruments)
         self.stock = Stock(self.registry, self.journal, self.threads, limits)
         self.candidates = Candidates(self.registry, self.journal, self.threads, clock, limits)

@@ -1,19 +1,20 @@
 """The exploration rule of a bandit, as clients write it and as it is stored."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from sketchbandit.errors import SketchBanditError
 from sketchbandit.explore import Explore, InverseGap, Thompson
 from sketchbandit.explore.base import RULES, rule_of
 from sketchbandit.registry import setting_names
 from sketchbandit_service.problems import Invalid
+from sketchbandit_service.types import Json, JsonObject
 
 _SEED = 0  # seed of a generator that is never used: the service passes its own with every decision
 _MOST_SAMPLES = 100_000
 _OURS = ("seed", "per")
 
 
-def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
+def rule_settings(given: object, exploration: float) -> JsonObject | None:
     """A rule as it is stored: its name and all of its settings. None: the default.
 
     ``exploration``, the share of uniform choices, is another name for the rule's ``floor``.
@@ -38,12 +39,12 @@ def rule_settings(given: Any, exploration: float) -> dict[str, Any] | None:
     return kept_settings(rule)
 
 
-def kept_settings(rule: Explore) -> dict[str, Any]:
+def kept_settings(rule: Explore) -> JsonObject:
     """The name and all settings of a rule, except for those that the service sets itself."""
     return {name: value for name, value in rule.settings().items() if name not in _OURS}
 
 
-def _taken_by(given: Any) -> list[str]:
+def _taken_by(given: object) -> list[str]:
     """The settings that the rule takes. Empty if the rule is unknown."""
     name = given.get("rule") if isinstance(given, dict) else given
     if not isinstance(name, str) or name not in RULES.built_in:
@@ -55,7 +56,7 @@ def _hint(takes: list[str]) -> str:
     return f"; it takes {', '.join(takes)}" if takes else ""
 
 
-def rule_from(settings: dict[str, Any] | None, exploration: float) -> Explore:
+def rule_from(settings: Mapping[str, Json] | None, exploration: float) -> Explore:
     """The rule with which a policy is built."""
     kept = settings or {"rule": "ucb"}
     floor = kept.get("floor", 0.0) or exploration

@@ -3,20 +3,22 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from pyarrow import parquet
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit_service.checking import looked_at
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.decision_ids import decision_id
 from sketchbandit_service.recovery import config_of
 from sketchbandit_service.storage import tables
-from sketchbandit_service.vectors import Vector, decode, decode_all
+from sketchbandit_service.storage.tables import Query, StoredRow
+from sketchbandit_service.types import Vector
+from sketchbandit_service.vectors import decode, decode_all
 
 _NO_INDICES = np.empty(0, dtype=np.int32)
 
@@ -104,7 +106,7 @@ def _export(connection: sa.Connection, out: Path, wanted: str | None) -> int:
     return count
 
 
-def _decisions(numbers: list[int]) -> sa.Select[Any]:
+def _decisions(numbers: list[int]) -> Query:
     """The arms shown by these bandits, each with its outcome."""
     d, r, e = tables.decisions, tables.rewards, tables.estimates
     later = [r.c.reward.label("given"), r.c.kind, r.c.at.label("ended"), e.c.propensity.label("estimate")]
@@ -112,7 +114,7 @@ def _decisions(numbers: list[int]) -> sa.Select[Any]:
     return query.join(e, e.c.decision == d.c.seq, isouter=True).where(d.c.bandit.in_(numbers))
 
 
-def _batch(rows: Sequence[Any], known: Mapping[int, tuple[str, BanditConfig]]) -> pa.RecordBatch:
+def _batch(rows: Sequence[StoredRow], known: Mapping[int, tuple[str, BanditConfig]]) -> pa.RecordBatch:
     """Some rows as columns. Numbers go from the journal's bytes to Arrow without becoming Python objects."""
     made = [_row(row, known[row.bandit][0]) for row in rows]
     columns = {name: pa.array([row[name] for row in made], SCHEMA.field(name).type) for name in made[0]}
@@ -140,15 +142,14 @@ def _batch(rows: Sequence[Any], known: Mapping[int, tuple[str, BanditConfig]]) -
 def _vectors(vectors: Sequence[Vector]) -> pa.StructArray:
     """Arms as their indices (null if dense) and their values."""
     is_dense = [isinstance(vector, np.ndarray) for vector in vectors]
-    pairs = zip(vectors, is_dense, strict=True)
-    indices = [_NO_INDICES if dense else vector.indices for vector, dense in pairs]
-    values = [v if dense else v.data for v, dense in zip(vectors, is_dense, strict=True)]
+    indices = [_NO_INDICES if isinstance(vector, np.ndarray) else vector.indices for vector in vectors]
+    values = [vector if isinstance(vector, np.ndarray) else vector.data for vector in vectors]
     return pa.StructArray.from_arrays(
         [_lists(indices, pa.int32(), is_dense), _lists(values, pa.float64(), None)], ["indices", "values"]
     )
 
 
-def _lists(arrays: Sequence[Any], kind: pa.DataType, is_null: list[bool] | None) -> pa.ListArray:
+def _lists(arrays: Sequence[AnyArray], kind: pa.DataType, is_null: list[bool] | None) -> pa.ListArray:
     ends = pa.array(np.cumsum([0, *map(len, arrays)]), pa.int32())
     flat = pa.array(np.concatenate(arrays) if arrays else np.empty(0), kind)
     return pa.ListArray.from_arrays(
@@ -156,7 +157,7 @@ def _lists(arrays: Sequence[Any], kind: pa.DataType, is_null: list[bool] | None)
     )
 
 
-def _row(row: Any, name: str) -> dict[str, Any]:
+def _row(row: StoredRow, name: str) -> dict[str, object]:
     """The columns that hold one number or one string."""
     return {
         "bandit": name,

@@ -1,13 +1,15 @@
 """Holds back figures until the decisions behind them can no longer change."""
 
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Generic, TypeVar
 
-from sketchbandit_service.history import Bucket
-from sketchbandit_service.weighed import Weighed
+from sketchbandit_service.candidate_value import WeightedSums
+from sketchbandit_service.weighted_rewards import WeightedRewards
 
-B = TypeVar("B", Bucket, Weighed)
+B = TypeVar("B", WeightedRewards, WeightedSums)
 
+SavedHeld = tuple[int, int, list[list[float]]]
+"""The JSON of what is held back."""
 _STRETCHES = 120  # intervals in the time for a reward
 _LEAST_WIDTH = 1.0  # seconds
 
@@ -18,9 +20,9 @@ class HeldBack(Generic[B]):
     Clicks come at once, and the default comes late. If each counted when it came, arms that are clicked would
     count too much. Sums are kept for intervals of deadlines, about 120 at most.
 
-    >>> held = HeldBack(Bucket, timeout=60.0)
-    >>> held.add(100.5, Bucket(compared=1))
-    >>> held.due(100.9), [(at, bucket.compared) for at, bucket in held.due(101.0)]
+    >>> held = HeldBack(WeightedSums, timeout=60.0)
+    >>> held.add(100.5, weighted_sums(2.0, 0.25))
+    >>> held.due(100.9), [(at, happened.count) for at, happened in held.due(101.0)]
     ([], [(101.0, 1)])
     """
 
@@ -38,8 +40,10 @@ class HeldBack(Generic[B]):
         If it is late, it goes to the next interval.
         """
         place = max(int(deadline // self._width), self._next)
-        before = self._buckets.get(place)
-        self._buckets[place] = happened if before is None else before + happened
+        if place in self._buckets:
+            self._buckets[place] += happened
+        else:
+            self._buckets[place] = happened
 
     def has_news(self, now: float) -> bool:
         """Whether an interval has ended since the last call."""
@@ -62,15 +66,15 @@ class HeldBack(Generic[B]):
             del self._buckets[place]
         return found
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> SavedHeld:
         """The state as JSON."""
-        return [self._next, self._looked, _rows(self._buckets)]
+        return self._next, self._looked, _rows(self._buckets)
 
-    def undump(self, saved: list[Any]) -> None:
+    def undump(self, saved: SavedHeld) -> None:
         """Read what ``dump`` has written."""
         self._next, self._looked, buckets = saved
-        self._buckets = {place: self._kind(*bucket) for place, *bucket in buckets}
+        self._buckets = {int(place): self._kind.undump(bucket) for place, *bucket in buckets}
 
 
-def _rows(buckets: Mapping[int, tuple[Any, ...]]) -> list[list[Any]]:
+def _rows(buckets: Mapping[int, Iterable[float]]) -> list[list[float]]:
     return [[place, *bucket] for place, bucket in buckets.items()]

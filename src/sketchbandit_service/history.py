@@ -1,11 +1,13 @@
 """A learning curve over a whole life in constant memory."""
 
 import math
+from collections.abc import Sequence
 from operator import add
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self, TypedDict
 
 BUCKETS = 240
 STRETCHES = 120
+_WITH_DEFAULTS = (3, 9)  # numbers after decisions and rewards: now, and before 0.16
 
 
 class Bucket(NamedTuple):
@@ -16,21 +18,27 @@ class Bucket(NamedTuple):
     reward_sum: float = 0.0
     width_sum: float = 0.0
     """Sum of the confidence widths of the first arms: how unsure the policy was."""
-    compared: int = 0
-    """Rewards of first arms with a known propensity. The next fields are sums over these:"""
-    compared_sum: float = 0.0
-    uniform_sum: float = 0.0
-    """The sum of reward / (arms · propensity), which a uniform choice would have earned on average, ..."""
-    uniform_squares: float = 0.0
-    """... and the sum of its squares; ..."""
-    weight_sum: float = 0.0
-    weight_squares: float = 0.0
-    """... the sum of 1 / (arms · propensity), and the sum of its squares."""
     defaults: int = 0
     """Of the rewards, the defaults: no reward came in time."""
 
     def __add__(self, other: "Bucket") -> "Bucket":  # type: ignore[override]
         return Bucket(*map(add, self, other))
+
+    @classmethod
+    def undump(cls, saved: Sequence[float]) -> Self:
+        """Read what JSON keeps. Before 0.16, sums for a comparison stood after the widths."""
+        decisions, rewards, *sums = saved
+        reward_sum, width_sum = [*sums, 0.0][:2]
+        defaults = sums[-1] if len(sums) in _WITH_DEFAULTS else 0
+        return cls(int(decisions), int(rewards), reward_sum, width_sum, int(defaults))
+
+
+class SavedHistory(TypedDict):
+    """A history as JSON."""
+
+    start: float
+    width: float
+    buckets: list[list[float]]
 
 
 class History:
@@ -69,14 +77,14 @@ class History:
         copied.reach(at)
         return copied
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedHistory:
         """The state as JSON."""
         return {"start": self.start, "width": self.width, "buckets": [list(b) for b in self.buckets]}
 
     @classmethod
-    def undump(cls, saved: dict[str, Any]) -> Self:
+    def undump(cls, saved: SavedHistory) -> Self:
         """Read what ``dump`` has written."""
-        return cls(saved["start"], saved["width"], [Bucket(*bucket) for bucket in saved["buckets"]])
+        return cls(saved["start"], saved["width"], [Bucket.undump(bucket) for bucket in saved["buckets"]])
 
 
 class Window:

@@ -3,7 +3,7 @@
 Everything that depends on the interaction is here: the length of a context, and the length of the features.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sketchbandit.arms import Offer, OfferedArms, with_context
 from sketchbandit.linalg import length_of
 from sketchbandit_service.arm_store import ArmStore
-from sketchbandit_service.offered import ArmSet
+from sketchbandit_service.offered import ArmSet, Question
 from sketchbandit_service.problems import Invalid
-from sketchbandit_service.vectors import Vector, encode_all
+from sketchbandit_service.types import AnyPolicy, Vector
+from sketchbandit_service.vectors import encode_all
 
 Floats = NDArray[np.float64]
 Interaction = Literal["product", "concatenate", "outer"]
@@ -95,7 +96,7 @@ class StoredSet(NamedTuple):
         row: Floats = self._of(self.arms.matrix[index : index + 1])[0]
         return row.copy() if self.context is None else row
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
         if self.store is None or not getattr(policy, "screens_catalogues", False):
             return self._of(self.arms.matrix), {}

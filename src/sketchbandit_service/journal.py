@@ -44,7 +44,7 @@ _DOUBT = (
 
 class _Entry(NamedTuple):
     record: Record
-    apply: Callable[[Any], Any]
+    apply: Callable[[Any], object]
     future: asyncio.Future[Any]
 
 
@@ -110,7 +110,9 @@ class Journal:
         if len(self._waiting) + count > self._most_waiting:
             raise Busy(f"{len(self._waiting)} records wait to be written; try again in a moment")
 
-    def append(self, record: R, apply: Callable[[R], Any], *, can_wait: bool = False) -> asyncio.Future[Any]:
+    def append(
+        self, record: R, apply: Callable[[R], object], *, can_wait: bool = False
+    ) -> asyncio.Future[Any]:
         """Commit the record, run ``apply`` on it, and return its result. Unavailable if that failed.
 
         Records get their numbers here, so numbers are in the order of commits. A record that ``can_wait`` is

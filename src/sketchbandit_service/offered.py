@@ -6,7 +6,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sketchbandit_service.vectors import Matrix, Vector, encode_all, nbytes
+from sketchbandit_service.types import AnyPolicy, Matrix, Vector
+from sketchbandit_service.vectors import encode_all, nbytes
+
+Question = tuple[Any, dict[str, Sequence[str]]]
+"""What the methods of a policy are called with: arms, or a context for a ``PerAction``; and options."""
 
 
 class Offered(Protocol):
@@ -32,7 +36,7 @@ class Offered(Protocol):
     def row(self, index: int) -> Vector:
         """What is learned from if this one is chosen. It shares no memory with the others."""
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
 
     def log(self) -> bytes:
@@ -74,7 +78,7 @@ class ArmSet(NamedTuple):
             return self.matrix[index].copy()
         return self.matrix[[index]]
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.matrix, {}
@@ -117,7 +121,7 @@ class ActionSet(NamedTuple):
         del index
         return self.context
 
-    def question(self, policy: Any) -> tuple[Any, dict[str, Any]]:
+    def question(self, policy: AnyPolicy) -> Question:
         """What to call the policy's methods with: an argument, and options."""
         del policy
         return self.context, {"actions": self.names}

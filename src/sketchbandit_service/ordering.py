@@ -17,7 +17,7 @@ _SPELL = 0.002  # seconds of short work in a row, before other work gets a turn
 
 
 class _Job(NamedTuple):
-    work: Callable[[], Any]
+    work: Callable[[], object]
     seconds: float
     future: asyncio.Future[Any]
 
@@ -95,7 +95,7 @@ class Lane:
         running.add_done_callback(partial(self._ended, job, time.perf_counter()))
         return True
 
-    def _ended(self, job: _Job, started: float, running: asyncio.Future[Any]) -> None:
+    def _ended(self, job: _Job, started: float, running: asyncio.Future[object]) -> None:
         if job.seconds >= SHORT:
             took = (time.perf_counter() - started) / job.seconds
             self._pace += 0.2 * (min(took, 1.0) - self._pace)
@@ -106,7 +106,7 @@ class Lane:
             self._settle(job, None if error else running.result(), error)
         self._go_on()
 
-    def _settle(self, job: _Job, result: Any, error: BaseException | None) -> None:
+    def _settle(self, job: _Job, result: object, error: BaseException | None) -> None:
         self.waiting_seconds -= job.seconds
         if job.future.done():  # nobody waits for it any more
             return
@@ -149,7 +149,7 @@ class Threads:
     def __init__(self, most: int = 4) -> None:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="long-work")
 
-    async def run(self, work: Callable[..., T], *args: Any) -> T:
+    async def run(self, work: Callable[..., T], *args: object) -> T:
         """The result of the work."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
 

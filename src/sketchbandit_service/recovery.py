@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -15,12 +15,12 @@ from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit, Last
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.origins import begin
-from sketchbandit_service.quarantine import Quarantined
 from sketchbandit_service.replaying import Failure, Since, replay, since, without_log
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.checksums import ROWS, arm_crc, is_whole
 from sketchbandit_service.storage.database import Database, StorageError
 from sketchbandit_service.storage.snapshots import Snapshot, SnapshotStore
+from sketchbandit_service.storage.tables import StoredRow
 from sketchbandit_service.vectors import DamagedArm
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,14 @@ INSTANCE = "instance"
 _DAY = 86_400.0
 _LEAP = 30 * _DAY
 _LOOKED_AT = 100  # newest rows in which an intact one is looked for
+
+
+class Quarantined(NamedTuple):
+    """A bandit out of service. Nothing of it is lost, and no request to it is answered."""
+
+    number: int
+    name: str
+    reason: str
 
 
 class Recovered(NamedTuple):
@@ -131,7 +139,12 @@ def reason_of(error: Exception) -> str:
 
 
 def load(
-    connection: sa.Connection, snapshots: SnapshotStore, row: Any, service: Any, *, is_owner: bool = True
+    connection: sa.Connection,
+    snapshots: SnapshotStore,
+    row: StoredRow,
+    service: StoredRow,
+    *,
+    is_owner: bool = True,
 ) -> tuple[Bandit, Since]:
     """A bandit as of its newest intact snapshot, and what it needs of the journal."""
     bandit = build(row)
@@ -153,7 +166,7 @@ def load(
     return bandit, start
 
 
-def build(row: Any) -> Bandit:
+def build(row: StoredRow) -> Bandit:
     """A bandit from its row. It has learned nothing yet."""
     config = config_of(row)
     try:
@@ -162,7 +175,7 @@ def build(row: Any) -> Bandit:
         raise _unreadable(row, error) from error
 
 
-def config_of(row: Any) -> BanditConfig:
+def config_of(row: StoredRow) -> BanditConfig:
     """The settings of a bandit, from its row."""
     try:
         return BanditConfig.from_json(row.config)
@@ -170,7 +183,7 @@ def config_of(row: Any) -> BanditConfig:
         raise _unreadable(row, error) from error
 
 
-def _unreadable(row: Any, error: Exception) -> SketchBanditError:
+def _unreadable(row: StoredRow, error: Exception) -> SketchBanditError:
     return SketchBanditError(
         f"the settings of bandit {row.name!r} cannot be read: {error}; restore the database from a backup"
     )
@@ -190,7 +203,7 @@ def belongs(state: Path, database: Database) -> bool:
 
 
 def newest_whole(
-    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, service: Any, *, is_owner: bool
+    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, service: StoredRow, *, is_owner: bool
 ) -> Snapshot | None:
     """The newest usable snapshot. Others are set aside, with a warning.
 
@@ -212,7 +225,7 @@ def newest_whole(
 
 
 def read_snapshot(
-    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, seq: int, service: Any
+    connection: sa.Connection, snapshots: SnapshotStore, bandit: Bandit, seq: int, service: StoredRow
 ) -> Snapshot:
     """Read a snapshot of the bandit. One that does not belong to the journal is refused."""
     snapshot = snapshots.read(bandit.number, seq)

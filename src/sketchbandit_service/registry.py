@@ -6,17 +6,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from sketchbandit_service import problems
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.journal import Journal
-from sketchbandit_service.learner import Learning
 from sketchbandit_service.ordering import Clock, Lane, SingleFlight
+from sketchbandit_service.policy_set import Learning
 from sketchbandit_service.problems import Conflict, NotFound, Problem
-from sketchbandit_service.quarantine import Quarantined
-from sketchbandit_service.recovery import Recovered
+from sketchbandit_service.recovery import Quarantined, Recovered
 from sketchbandit_service.settings import Limits
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.records import Row, Statements
@@ -25,7 +24,8 @@ log = logging.getLogger(__name__)
 
 _MOST_THREADS = 16
 _OUT_OF_SERVICE = "the bandit is out of service: one of its records could not be applied; restart the server"
-Job = Callable[[], Any]
+T = TypeVar("T")
+Job = Callable[[], object]
 Begin = Callable[[Bandit], Awaitable[None]]
 
 
@@ -79,7 +79,7 @@ class Registry:
 
     # -- records of a bandit ---------------------------------------------------------------------------
 
-    def apply(self, bandit: Bandit, *rows: Row, then: Job | None = None) -> Any:
+    def apply(self, bandit: Bandit, *rows: Row, then: Job | None = None) -> object:
         """Apply committed rows: count them, and let the policy learn from them.
 
         Returns what ``then`` returns, which may look at the policy, or a future of it if that takes long. If
@@ -101,7 +101,7 @@ class Registry:
             raise self.fence(bandit, error) from error
         return asyncio.ensure_future(self._learned(bandit, learning))
 
-    def _unless_failed(self, bandit: Bandit, work: Job) -> Any:
+    def _unless_failed(self, bandit: Bandit, work: Job) -> object:
         """Runs in the bandit's queue. A failure is noted here, before anybody can copy the policy."""
         if bandit.failed is not None:  # at an earlier record
             raise bandit.failed
@@ -114,7 +114,7 @@ class Registry:
             bandit.failed = error
             raise
 
-    async def _learned(self, bandit: Bandit, learning: asyncio.Future[Any]) -> Any:
+    async def _learned(self, bandit: Bandit, learning: asyncio.Future[object]) -> object:
         try:
             return await learning
         except Problem:
@@ -192,7 +192,7 @@ class Registry:
         await self._journal.append(Statements((tables.bandits.insert().values(row),)), apply)
         return bandit
 
-    async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
+    async def _in_thread(self, work: Callable[..., T], *args: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     async def delete(self, name: str) -> None:
@@ -226,7 +226,7 @@ def _built(make: Callable[[], Bandit]) -> Bandit:
     return bandit
 
 
-def _all(jobs: Sequence[Learning], then: Job | None) -> Any:
+def _all(jobs: Sequence[Learning], then: Job | None) -> object:
     for job in jobs:
         job()
     return None if then is None else then()

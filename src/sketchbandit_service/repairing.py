@@ -2,9 +2,8 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.database import Database
 from sketchbandit_service.storage.records import Statements
 from sketchbandit_service.storage.snapshots import Snapshots, snapshots_of
+from sketchbandit_service.storage.tables import Query, StoredRow
 
 
 def repair(
@@ -58,7 +58,7 @@ def repair(
         return findings
 
 
-def _bandits() -> sa.Select[Any]:
+def _bandits() -> Query:
     return sa.select(tables.bandits).where(tables.bandits.c.name.is_not(None)).order_by(tables.bandits.c.id)
 
 
@@ -71,7 +71,7 @@ class _Repair:
         self._snapshots = snapshots
         self._may_set_aside = set_aside
 
-    def on(self, row: Any) -> Iterator[Finding]:
+    def on(self, row: StoredRow) -> Iterator[Finding]:
         """Repair one bandit: replay it until that works, or until nothing more can be done."""
         while (failure := self._try(row)) is not None:
             if isinstance(failure, str):
@@ -84,7 +84,7 @@ class _Repair:
             yield Finding(row.name, True, self._set_aside(row, failure))
         yield Finding(row.name, True, "it can be started")
 
-    def _try(self, row: Any) -> Failure | str | None:
+    def _try(self, row: StoredRow) -> Failure | str | None:
         """What prevents a start. None if nothing does."""
         failures: list[Failure] = []
 
@@ -99,7 +99,7 @@ class _Repair:
             return reason_of(error)
         return failures[0] if failures else None
 
-    def _set_aside(self, row: Any, failure: Failure) -> str:
+    def _set_aside(self, row: StoredRow, failure: Failure) -> str:
         """Move a record out of the journal, with what depends on it. Returns what is lost."""
         table, seq = failure.table, failure.seq
         taken = [(table, table.c.seq == seq)]
@@ -122,9 +122,7 @@ class _Repair:
 
     def _lines(self, table: sa.Table, where: sa.ColumnElement[bool]) -> list[str]:
         query = sa.select(table).where(where)
-        rows: Sequence[Any] = self._database.read(
-            lambda connection: connection.execute(query).mappings().all()
-        )
+        rows = self._database.read(lambda connection: connection.execute(query).mappings().all())
         return [json.dumps({"table": table.name, **row}, default=_as_text) for row in rows]
 
     def _without(self, bandit: int, seq: int) -> None:

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -17,7 +17,7 @@ from sketchbandit_service.storage import checksums, tables
 from sketchbandit_service.storage.checksums import LOGGED, ROWS
 from sketchbandit_service.storage.records import DecisionRow, Row
 from sketchbandit_service.storage.snapshots import Snapshot
-from sketchbandit_service.storage.tables import in_order, pages
+from sketchbandit_service.storage.tables import Query, StoredRow, in_order, pages
 from sketchbandit_service.vectors import decode
 
 PAGE = 500
@@ -94,7 +94,7 @@ def replay(
     """
     left = dict(bandits)
 
-    def take(table: sa.Table, values: Any, owner: Bandit | None = None) -> None:
+    def take(table: sa.Table, values: StoredRow, owner: Bandit | None = None) -> None:
         try:
             row = checksums.unsealed(table, values)
         except ValueError as error:  # the column ``bandit`` itself may have been changed
@@ -125,7 +125,7 @@ def replay(
             take(table, values)
 
 
-def _owner(bandits: Mapping[int, Bandit], values: Any) -> Bandit | None:
+def _owner(bandits: Mapping[int, Bandit], values: StoredRow) -> Bandit | None:
     """The bandit of a damaged row: that of the decision it is about, or the one it names."""
     about = getattr(values, "decision", None)
     if isinstance(about, int):
@@ -135,7 +135,7 @@ def _owner(bandits: Mapping[int, Bandit], values: Any) -> Bandit | None:
     return bandits.get(values.bandit)
 
 
-def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table, int, Any]]:
+def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table, int, StoredRow | None]]:
     """The rows of arms that waited at a snapshot, None for a missing row; then their estimates."""
     d, e = tables.decisions, tables.estimates
     for at in range(0, len(start.waiting), PAGE):
@@ -147,16 +147,18 @@ def _waiting(connection: sa.Connection, start: Since) -> Iterator[tuple[sa.Table
         yield from ((e, row.seq, row) for row in connection.execute(query).all())
 
 
-def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[tuple[sa.Table, Any]]:
+def _after(connection: sa.Connection, seq: int, until: int | None) -> Iterator[tuple[sa.Table, StoredRow]]:
     """The journal after a record, in order."""
 
-    def rows(table: sa.Table) -> Iterator[tuple[sa.Table, Any]]:
+    def rows(table: sa.Table) -> Iterator[tuple[sa.Table, StoredRow]]:
         return ((table, row) for row in rows_after(connection, table, seq, until))
 
     return heapq.merge(*map(rows, ROWS), key=lambda item: item[1].seq)
 
 
-def rows_after(connection: sa.Connection, table: sa.Table, seq: int, until: int | None) -> Iterator[Any]:
+def rows_after(
+    connection: sa.Connection, table: sa.Table, seq: int, until: int | None
+) -> Iterator[StoredRow]:
     """The rows of a table after a record, in order and in bounded memory, without large columns."""
     after = table.c.seq > seq if until is None else table.c.seq.between(seq + 1, until)
     if table is not tables.decisions:
@@ -164,7 +166,7 @@ def rows_after(connection: sa.Connection, table: sa.Table, seq: int, until: int 
     return chain.from_iterable(pages(connection, without_log().where(after), ("features",)))
 
 
-def without_log() -> sa.Select[Any]:
+def without_log() -> Query:
     """Decisions without the large columns, which no restart reads."""
     columns = tables.decisions.columns
     return sa.select(*(sa.null().label(c.name) if c.name in LOGGED else c for c in columns))

@@ -4,7 +4,6 @@ import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -24,6 +23,7 @@ from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.checksums import ROWS
 from sketchbandit_service.storage.database import Database, StorageError
 from sketchbandit_service.storage.snapshots import SnapshotStore
+from sketchbandit_service.storage.tables import StoredRow
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Replica:
     """The content of a database when it was last read. Every read is one transaction and changes nothing."""
 
     def __init__(
-        self, found: Recovered, connection: sa.Connection, snapshots: SnapshotStore, service: Any
+        self, found: Recovered, connection: sa.Connection, snapshots: SnapshotStore, service: StoredRow
     ) -> None:
         self._snapshots = snapshots
         self._retry_from = time.monotonic() + _RETRY
@@ -196,7 +196,7 @@ def _at_one_moment(connection: sa.Connection) -> None:
     connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _check_format(service: Any) -> None:
+def _check_format(service: StoredRow) -> None:
     if service.format != tables.FORMAT:
         raise InputError(
             f"the database has format {service.format}, but this sketchbandit reads {tables.FORMAT}: a later "

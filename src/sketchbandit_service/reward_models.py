@@ -1,14 +1,13 @@
 """The reward model of a bandit, as clients write it and as it is stored."""
 
-from typing import Any
-
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit.estimate import Estimate
 from sketchbandit.estimate.base import model_of, model_settings
 from sketchbandit_service.problems import Invalid
+from sketchbandit_service.types import JsonObject
 
 
-def kept_model(given: Any) -> dict[str, Any] | None:
+def kept_model(given: object) -> JsonObject | None:
     """A model as it is stored: its name and all of its settings. None: that of the policy, linear."""
     if given is None:
         return None

@@ -3,22 +3,23 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.decision_ids import decision_id, parse_decision_id
 from sketchbandit_service.journal import Journal
-from sketchbandit_service.judging import Judge
 from sketchbandit_service.ordering import Clock, SingleFlight
 from sketchbandit_service.problems import Conflict, Expired, Invalid, NotFound
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.reward_models import check_reward
 from sketchbandit_service.scalings import Scalings, due_for
 from sketchbandit_service.settings import Limits
+from sketchbandit_service.shadow_propensities import Judge
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.records import DEFAULT, GIVEN, DecisionRow, RewardRow
+from sketchbandit_service.storage.tables import StoredRow
 
 LEARNED, KNOWN = "learned", "known"
 
@@ -94,7 +95,7 @@ class Rewards:
     ) -> asyncio.Future[None]:
         """Record the outcome of a waiting arm, and learn from it. Nothing may be awaited before this."""
 
-        def apply(row: RewardRow) -> Any:
+        def apply(row: RewardRow) -> object:
             self._judge.before_learning(bandit)
             done = self._registry.apply(bandit, row, then=lambda: due_for(bandit.policy))
             return self._scalings.follow(bandit, done)
@@ -151,7 +152,7 @@ class Rewards:
                 )
         return places
 
-    async def _row(self, bandit: Bandit, first: int, tag: str) -> Any:
+    async def _row(self, bandit: Bandit, first: int, tag: str) -> StoredRow:
         """The first row of a decision."""
         d, name = tables.decisions, decision_id(first, tag)
         query = sa.select(d).where(d.c.seq == first, d.c.bandit == bandit.number, d.c.tag == tag)
@@ -197,7 +198,7 @@ def _positions(waiting: Mapping[int, DecisionRow]) -> dict[str, int]:
     return found
 
 
-def _no_position(row: Any, bandit: Bandit, position: int) -> Invalid:
+def _no_position(row: StoredRow, bandit: Bandit, position: int) -> Invalid:
     name = decision_id(row.seq, row.tag)
     if not bandit.config.slates:
         return Invalid(

@@ -12,6 +12,7 @@ from sketchbandit_service.ordering import SingleFlight
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.scaling_bytes import encode
 from sketchbandit_service.storage.records import ScalingRow
+from sketchbandit_service.types import AnyPolicy
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ class Due(NamedTuple):
     is_last: bool
 
 
-def due_for(policy: Any) -> Due | None:
+def due_for(policy: AnyPolicy) -> Due | None:
     """The scaling that is due after arms were offered or rewards came. It is asked in the bandit's queue."""
     if not policy.is_warming_up:
         return None

@@ -1,15 +1,17 @@
 """The candidates of a bandit. Like everything of a bandit, they are changed by journal records only."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sketchbandit_service.candidate import Candidate, Settled, candidate_from, candidate_of
-from sketchbandit_service.chances import Chance, decode, encode
+from sketchbandit_service.candidate import Candidate, SavedCandidate, Settled, candidate_from, candidate_of
+from sketchbandit_service.chance_bytes import Chance, decode, encode
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.storage.records import CandidateRow, ChanceRow
+from sketchbandit_service.types import AnyPolicy
 
 _MOST_UNJUDGED = 1000
 _CHANCE = 200  # bytes of a probability that waits for a reward
@@ -25,6 +27,14 @@ class Rewarded(NamedTuple):
     """The propensity of its arm. 0: not known yet."""
     chances: tuple[Chance, ...]
     """The probabilities with which candidates would have chosen it. Empty: not known yet."""
+
+
+class SavedShadows(TypedDict, total=False):
+    """The candidates as JSON and an array."""
+
+    candidates: list[SavedCandidate]
+    chances: NDArray[np.uint8]
+    unjudged: list[tuple[int, float, float, float, Sequence[tuple[int, int, float]]]]
 
 
 class Shadows:
@@ -119,7 +129,7 @@ class Shadows:
 
     # -- snapshots --------------------------------------------------------------------------------------
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> SavedShadows:
         """The state as JSON and an array, without what the queue changes.
 
         Empty if there are no candidates.
@@ -130,10 +140,12 @@ class Shadows:
         return {
             "candidates": [one.dump() for one in self],
             "chances": np.frombuffer(waiting, dtype=np.uint8),
-            "unjudged": [[first, *rewarded] for first, rewarded in self._unjudged.items()],
+            "unjudged": [(first, *rewarded) for first, rewarded in self._unjudged.items()],
         }
 
-    def undump(self, saved: Mapping[str, Any], policies: Mapping[int, Any], config: BanditConfig) -> None:
+    def undump(
+        self, saved: Mapping[str, Any], policies: Mapping[int, AnyPolicy], config: BanditConfig
+    ) -> None:
         """Restore from a snapshot of a bandit with these settings. Earlier versions have nothing here."""
         self.by_name, self._chances, self._unjudged = {}, {}, {}
         for one in saved.get("candidates", ()):

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
-from typing import Any
+
+import sqlalchemy as sa
 
 from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit
@@ -15,8 +16,9 @@ from sketchbandit_service.problems import Invalid, NotFound, Problem, TooLarge
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.settings import Limits
 from sketchbandit_service.storage import tables
-from sketchbandit_service.storage.records import ADDED, RETIRED, ActionRow, Statements
-from sketchbandit_service.vectors import Matrix, encode_rows, nbytes
+from sketchbandit_service.storage.records import ADDED, RETIRED, ActionRow, ArmRow, Statements
+from sketchbandit_service.types import Matrix
+from sketchbandit_service.vectors import encode_rows, nbytes
 
 _MOST_ARMS, _MOST_BYTES = 500, 1 << 20  # most that is stored in one commit; others wait for the commit
 
@@ -81,7 +83,7 @@ class Stock:
             raise TooLarge(f"the arms of {bandit.name!r} would take more than {limits.bandit_bytes} bytes")
         return made
 
-    async def _copied(self, work: Callable[..., ArmStore], *args: Any) -> ArmStore:
+    async def _copied(self, work: Callable[..., ArmStore], *args: object) -> ArmStore:
         async with self._copying:
             return await self._threads.run(work, *args)
 
@@ -109,7 +111,7 @@ class Stock:
 
     @staticmethod
     def _arms_changed(
-        bandit: Bandit, *statements: Any, arms: tuple[dict[str, object], ...] = ()
+        bandit: Bandit, *statements: sa.Executable, arms: tuple[ArmRow, ...] = ()
     ) -> Statements:
         """The statements of a change, with a new version.
 
@@ -161,11 +163,6 @@ def _check_has_actions(bandit: Bandit) -> None:
         raise Invalid(f"bandit {bandit.name!r} was created without actions; it chooses among arms")
 
 
-def _next_rows(
-    bandit: int, rows: Iterator[tuple[int, str, bytes]], most: int
-) -> tuple[dict[str, object], ...]:
+def _next_rows(bandit: int, rows: Iterator[tuple[int, str, bytes]], most: int) -> tuple[ArmRow, ...]:
     """The next rows for the table of stored arms."""
-    return tuple(
-        {"bandit": bandit, "arm": arm, "place": place, "features": features}
-        for place, arm, features in islice(rows, most)
-    )
+    return tuple(ArmRow(bandit, arm, place, features) for place, arm, features in islice(rows, most))

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sketchbandit.arrays import AnyArray
 from sketchbandit_service.problems import Invalid
+from sketchbandit_service.types import Matrix, Vector
 
-Vector = Any
-"""One arm: a float64 array (dim,), or a CSR matrix (1, dim)."""
-Matrix = Any
-"""Arms: a float64 array (K, dim), or a CSR matrix."""
 Slowly = Callable[[Iterable[slice]], Iterable[slice]]
 """Goes through slices of work: ``iter``, or something that pauses in between."""
 
@@ -37,13 +35,13 @@ def from_sparse_rows(
     values: Sequence[Sequence[float]],
     dim: int,
     name: Callable[[int], str] = "arm {}".format,
-) -> Matrix:
+) -> sparse.csr_array:
     """The CSR matrix whose rows have these entries. ``name`` gives the name of a row for messages."""
     counts, others = (
         np.fromiter(map(len, part), dtype=np.int64, count=len(part)) for part in (indices, values)
     )
 
-    def refuse(bad: Any, why: str) -> None:
+    def refuse(bad: AnyArray, why: str) -> None:
         if len(bad):
             raise Invalid(f"{name(int(bad[0]))} {why}")
 
@@ -60,12 +58,14 @@ def from_sparse_rows(
     return _csr(data[order], columns, ends, dim)
 
 
-def _numbers(lists: Sequence[Sequence[Any]], count: int, kind: Any, too_large: float) -> Any:
+def _numbers(
+    lists: Sequence[Sequence[float]], count: int, kind: type[np.int64] | type[np.float64], too_large: float
+) -> AnyArray:
     """All numbers of the lists. If one does not fit, all are converted one by one."""
     try:
         return np.fromiter(chain.from_iterable(lists), kind, count)
     except OverflowError:
-        most = np.iinfo(kind).max if kind is np.int64 else np.finfo(kind).max
+        most = np.iinfo(np.int64).max if kind is np.int64 else np.finfo(np.float64).max
         fitting = (each if abs(each) <= most else too_large for each in chain.from_iterable(lists))
         return np.fromiter(fitting, kind, count)
 
@@ -99,11 +99,11 @@ def joined(parts: Sequence[Matrix]) -> Matrix:
     return _csr(data, columns, ends, held[0].shape[1])
 
 
-def _as_csr(part: Any) -> Any:
+def _as_csr(part: Matrix) -> sparse.csr_array:
     return sparse.csr_array(np.atleast_2d(part)) if isinstance(part, np.ndarray) else part
 
 
-def _csr(data: Any, columns: Any, ends: Any, dim: int) -> Any:
+def _csr(data: AnyArray, columns: AnyArray, ends: AnyArray, dim: int) -> sparse.csr_array:
     kind = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64
     indices, pointers = columns.astype(kind, copy=False), ends.astype(kind, copy=False)
     numbers = data.astype(np.float64, copy=False)
@@ -131,7 +131,7 @@ def longest_row(matrix: NDArray[np.float64]) -> float:
     return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max(initial=0.0)))
 
 
-def _row_squares(matrix: Any) -> NDArray[np.float64]:
+def _row_squares(matrix: sparse.csr_array) -> NDArray[np.float64]:
     return np.asarray(matrix.power(2).sum(axis=1), dtype=np.float64).ravel()
 
 

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from sketchbandit.errors import InputError
-from sketchbandit_service import politeness
+from sketchbandit_service import pacing
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import decision_answer, written, written_list
 from sketchbandit_service.api.app import Api
 from sketchbandit_service.api.request_models import storable
-from sketchbandit_service.choosing import Ranking
+from sketchbandit_service.choosing import Ranking, ranking_json
 from sketchbandit_service.logs import visible
 from sketchbandit_service.offered import ArmSet
-from sketchbandit_service.politeness import Pace, politely
-from sketchbandit_service.rankings import ranking_json
+from sketchbandit_service.pacing import Pace, politely
 from tests.service.harness import DIM, PLAIN, in_loop, service
 
 LONGEST = "\N{GRINNING FACE}" * 120
@@ -42,7 +41,7 @@ def ranking_of(count: int) -> Ranking:
 def asleep(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long was slept, without any time going by."""
     slept: list[float] = []
-    monkeypatch.setattr(politeness, "_STRETCH", 0.0)
+    monkeypatch.setattr(pacing, "_STRETCH", 0.0)
     monkeypatch.setattr(time, "sleep", slept.append)
     return slept
 

@@ -27,7 +27,7 @@ from sketchbandit_service.api.request_models import (
     RequestModel,
     RewardRequest,
 )
-from sketchbandit_service.quarantine import Quarantined
+from sketchbandit_service.recovery import Quarantined
 from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, PLAIN, error_of, in_loop, service
 

@@ -12,15 +12,14 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.evaluation import AnytimeValue
-from sketchbandit_service import judging
-from sketchbandit_service.chances import decode
+from sketchbandit_service import shadow_propensities
+from sketchbandit_service.candidate_value import Value, Valued, weighted_sums
+from sketchbandit_service.chance_bytes import decode
 from sketchbandit_service.checking import check, same
 from sketchbandit_service.offered import ArmSet
 from sketchbandit_service.problems import Unavailable
 from sketchbandit_service.settings import MIB, Limits
 from sketchbandit_service.storage.records import DecisionRow
-from sketchbandit_service.valuing import Value, Valued
-from sketchbandit_service.weighed import weighed
 from tests.service.harness import DIM, PLAIN, Service, crashing, error_of, in_loop, service
 
 pytestmark = pytest.mark.filterwarnings("ignore::sketchbandit.SketchTooSmallWarning")
@@ -265,7 +264,7 @@ def value_of(weights: Any, rewards: Any, reward_range: tuple[float, float] = (0.
 @in_loop
 async def test_the_value_of_a_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is that of inverse propensities, its interval that of the library; after a kill too."""
-    monkeypatch.setattr(judging, "_REST", 0.0)  # all of them
+    monkeypatch.setattr(shadow_propensities, "_REST", 0.0)  # all of them
     greedy = {"policy": "oful", "explore": {"rule": "epsilon-greedy", "epsilon": 0.2}}
 
     async def work(found: Service) -> None:
@@ -344,7 +343,7 @@ def journal(state: Path) -> list[Row]:
 @in_loop
 async def test_candidates_are_asked_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is learned that came after the decision."""
-    monkeypatch.setattr(judging, "_REST", 0.0)
+    monkeypatch.setattr(shadow_propensities, "_REST", 0.0)
     async with service(tmp_path) as found:
         await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
         await put(found, "ucb", policy="oful", explore={"rule": "ucb", "beta": 0.1})
@@ -366,7 +365,7 @@ async def test_actions_and_sparse_arms_are_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By name and by place; probabilities are those of the policies."""
-    monkeypatch.setattr(judging, "_REST", 0.0)
+    monkeypatch.setattr(shadow_propensities, "_REST", 0.0)
     settings = {"policy": "oful", "explore": {"rule": "ucb", "beta": 0.3}}
     alone = sb.PerAction(["x", "y"], lambda: sb.oful(DIM, explore=sb.UCB(0.3)))
     expected = []
@@ -397,7 +396,7 @@ async def test_actions_and_sparse_arms_are_asked_about(
 @in_loop
 async def test_probabilities_that_are_estimated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of Thompson sampling come later than rewards and candidates, and all count; after a kill too."""
-    monkeypatch.setattr(judging, "_REST", 0.0)
+    monkeypatch.setattr(shadow_propensities, "_REST", 0.0)
 
     async def work(found: Service) -> None:
         await found.create(
@@ -418,7 +417,7 @@ async def test_probabilities_that_are_estimated(tmp_path: Path, monkeypatch: pyt
 @in_loop
 async def test_the_first_arm_of_a_slate_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever its reward comes, while others wait; nothing is kept when it has come."""
-    monkeypatch.setattr(judging, "_PAUSE", 60.0)  # probabilities come after the reward
+    monkeypatch.setattr(shadow_propensities, "_PAUSE", 60.0)  # probabilities come after the reward
     async with service(tmp_path) as found:
         await found.create(policy="oful", exploration=0.5, reward_timeout=None, slates=True)
         await put(found, "c", policy="oful")
@@ -467,14 +466,14 @@ async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
         await put(found, "c", policy="oful")
         judge, bandit = found.engine.judge, found.engine.bandit("b")
         offered = ArmSet(np.eye(DIM), None)
-        for seq in range(judging._MOST_WAITING + 3):
+        for seq in range(shadow_propensities._MOST_WAITING + 3):
             judge.decided(
                 bandit,
                 DecisionRow(seq, 1, "", 0.0, 0, None, 4, b"", 0, 0, 0.5, 0, None, None, None, None),
                 offered,
             )
-        assert len(judge._desks[bandit].waiting) == judging._MOST_WAITING
-        assert judge._held == judging._MOST_WAITING * 8 * DIM * DIM
+        assert len(judge._desks[bandit].waiting) == shadow_propensities._MOST_WAITING
+        assert judge._held == shadow_propensities._MOST_WAITING * 8 * DIM * DIM
         judge.before_learning(bandit)
         assert (judge._held, judge._desks[bandit].waiting) == (0, [])
         assert b"judgements_left_out_total 3.0" in found.engine.instruments.exposition()
@@ -486,7 +485,7 @@ async def test_what_there_is_no_time_for_is_left_out(tmp_path: Path) -> None:
 @in_loop
 async def test_old_probabilities_are_dropped(tmp_path: Path) -> None:
     """With the decisions that they are of; the value stays, after a restart too."""
-    async with service(tmp_path, retention_seconds=0.0, snapshots_kept=1) as found:
+    async with service(tmp_path, rounds=False, retention_seconds=0.0, snapshots_kept=1) as found:
         await found.create(policy="oful", explore="ucb", exploration=0.5, reward_timeout=None)
         await put(found, "c", policy="oful")
         await clicked(found, 10)
@@ -517,7 +516,7 @@ async def test_a_candidate_that_cannot_be_asked_harms_nobody(
     async with service(tmp_path) as found:
         await found.create(policy="oful", explore="ucb", exploration=0.5)
         await put(found, "c", policy="oful")
-        monkeypatch.setattr(judging, "_judged", lambda *_: 1 / 0)
+        monkeypatch.setattr(shadow_propensities, "_judged", lambda *_: 1 / 0)
         await clicked(found, 3)
         assert (await found.stats())["rounds"] == 3
         assert found.engine.bandit("b").failed is None
@@ -629,7 +628,7 @@ async def test_a_log_of_actions(tmp_path: Path) -> None:
 @in_loop
 async def test_what_a_log_has_lost_is_said(tmp_path: Path) -> None:
     """Rows that retention dropped are counted in the answer; bad requests create nothing."""
-    async with service(tmp_path, retention_seconds=0.0, snapshots_kept=1) as found:
+    async with service(tmp_path, rounds=False, retention_seconds=0.0, snapshots_kept=1) as found:
         await found.create(policy="oful", **PLAIN)
         await found.play(6)
         await found.upkeep.snapshot(found.engine.bandit("b"))
@@ -662,7 +661,7 @@ def test_intervals_of_stretches_hold_at_every_moment() -> None:
             chosen = random.random(50) < 0.25  # the first of two arms, which a candidate would show with 0.4
             weights = np.where(chosen, 0.4 / 0.25, 0.6 / 0.75)
             clicks = random.random(50) < np.where(chosen, 0.8, 0.3)
-            happened = [weighed(float(w), float(u)) for w, u in zip(weights, clicks, strict=True)]
+            happened = [weighted_sums(float(w), float(u)) for w, u in zip(weights, clicks, strict=True)]
             value = value.plus(sum(happened[1:], happened[0]))
             told = value.told((0.0, 1.0))
             assert told is not None
@@ -679,7 +678,7 @@ def test_intervals_of_stretches_hold_at_every_moment() -> None:
 
 def told_of(weights: list[float], rewards: list[float], times: int = 1) -> Valued:
     """What a candidate is said to have earned by these decisions, so many times."""
-    happened = [weighed(*one) for one in zip(weights, rewards, strict=True)] * times
+    happened = [weighted_sums(*one) for one in zip(weights, rewards, strict=True)] * times
     told = Value().plus(sum(happened[1:], happened[0])).told((0.0, 1.0))
     assert told is not None
     return told

@@ -357,9 +357,8 @@ async def test_rounds_of_upkeep_wait_for_each_other(tmp_path: Path) -> None:
 @in_loop
 async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
     """After the retention, when no snapshot needs them; late rewards are told that; a restart is exact."""
-    async with service(tmp_path, retention_seconds=0.2, snapshot_seconds=0.05) as found:
+    async with service(tmp_path, rounds=False, retention_seconds=0.2, snapshot_seconds=0.05) as found:
         time = set_clock(found)  # so that a slow machine does not make decisions old
-        await found.upkeep.stop()  # a round of its own, at a moment nobody chose, would keep other snapshots
         await found.create()
         old = (await found.decide()).json()["decision"]
         await found.reward(old, 1.0)
@@ -514,7 +513,7 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
         await found.create()
         decision = (await found.decide()).json()["decision"]
         database = found.engine.database
-        real = database.commit
+        real, settle = database.commit, database.settle
 
         def lose_answer(records: Any, seq: int) -> None:
             real(records, seq)
@@ -523,7 +522,11 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
             database._drop()
             raise InDoubt("the answer was lost")
 
+        def unreachable() -> bool:
+            raise StorageError("no answer yet")
+
         database.commit = lose_answer  # type: ignore[method-assign]
+        database.settle = unreachable  # type: ignore[method-assign]
         status, message = error_of(await found.reward(decision, 0.5))
         assert (status, "not known yet" in message) == (503, True)
         assert error_of(await found.http.get("/readyz"))[0] == 503
@@ -531,6 +534,7 @@ async def test_clients_hear_of_doubt_and_nothing_is_counted_twice(tmp_path: Path
         assert (await found.stats())["rounds"] == 0
         again = await found.decide()  # whatever it is: it may have happened already
         assert error_of(again)[0] == 503
+        database.settle = settle  # type: ignore[method-assign]
         while (await found.http.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.01)
         assert (await found.stats())["rounds"] == 1

@@ -26,7 +26,7 @@ from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.budget import Budget
 from sketchbandit_service.config import BanditConfig
-from sketchbandit_service.problems import Invalid, Malformed
+from sketchbandit_service.problems import Invalid, Malformed, Problem
 from sketchbandit_service.settings import Limits
 from tests.service.harness import DIM, Service, error_of, in_loop, service
 from tests.service.test_api import npy
@@ -98,7 +98,7 @@ def test_items_of_a_batch_reserve_what_they_need() -> None:
     )
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [len(one.offered) for one in items] == [20] * 300
+    assert [len(one.offered) for one in items if not isinstance(one, Problem)] == [20] * 300
     assert peak < 300 * 40_000
 
 

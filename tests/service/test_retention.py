@@ -21,7 +21,7 @@ def seqs(found: Service) -> list[int]:
 async def test_a_round_reads_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether there is something to drop or not; and one after another all that is old goes."""
     monkeypatch.setattr(retention, "_MOST_DROPPED", 5)
-    async with service(tmp_path, retention_seconds=1000.0, snapshots_kept=1) as found:
+    async with service(tmp_path, rounds=False, retention_seconds=1000.0, snapshots_kept=1) as found:
         await found.create(**PLAIN)
         waits = (await found.decide()).json()["decision"]
         await found.play(20)

@@ -287,7 +287,7 @@ async def test_refused(tmp_path: Path, parameters: dict[str, Any], why: str) -> 
 def test_a_warm_up_has_to_fit_too() -> None:
     """Its arms are held in memory; unit rows need none."""
     limits = Limits(bandit_bytes=4 * MIB)
-    wanted = {"size": 2, "scaling": "columns"}
+    wanted: dict[str, Any] = {"size": 2, "scaling": "columns"}
     config = BanditConfig(2000, "soful", wanted)
     with pytest.raises(TooLarge, match=r'14 MiB.*scaling to "rows"'):
         config.checked(limits)

@@ -271,7 +271,7 @@ async def test_ids_mean_the_same_whenever_they_are_sent(tmp_path: Path) -> None:
 @in_loop
 async def test_rewards_again_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two reads however many arms there are: where they were shown, and what is known."""
-    async with service(tmp_path) as found:
+    async with service(tmp_path, rounds=False) as found:
         decision = (await shown(found, top=4))["decision"]
         given = [{"arm": arm, "reward": 1.0} for arm in "abcd"]
         assert (await found.rewards(decision, *given)).json()["status"] == "learned"

@@ -23,7 +23,7 @@ from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.checking import same
 from sketchbandit_service.client import AsyncClient, Retries, ServiceError
 from sketchbandit_service.engine import Engine
-from sketchbandit_service.learner import Learning
+from sketchbandit_service.policy_set import Learning
 from sketchbandit_service.settings import Settings
 from sketchbandit_service.standby import _EVERY, Follower
 from sketchbandit_service.storage.database import Database, Fenced, StorageError

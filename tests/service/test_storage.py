@@ -137,7 +137,7 @@ async def test_a_snapshot_that_fails_concerns_one_bandit(
     tmp_path: Path, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged once, tried again after a pause that grows, and others have theirs."""
-    async with service(tmp_path, snapshot_updates=1) as found:
+    async with service(tmp_path, rounds=False, snapshot_updates=1) as found:
         for name in ("b", "other"):
             await found.create(name)
         real = found.engine.snapshots.write

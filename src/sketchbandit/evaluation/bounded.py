@@ -29,7 +29,6 @@ from sketchbandit.evaluation.mean_bounds import Numbers, lower_bound, upper_boun
 from sketchbandit.evaluation.results import LOGGED
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.evaluation.weights import LEAST_UNCOMMON
-from sketchbandit.linalg import inner
 
 _ROUNDS = 30  # of the correction for selection, at most
 _FEW, _MANY = 10, 100  # decisions: (sum w²)² / sum w⁴, the effective size of squared weights
@@ -85,10 +84,10 @@ class Bounded:
         highest = float(b.max()) + further * max(most - float(q.min()), 0.0)
         if not are_many:
             lowest, highest = min(lowest, float(z.min())), max(highest, float(z.max()))
-        numbers, value = Numbers.of(z), float(z.mean())
-        is_heavy = self._is_heavy(terms.weight, further)
-        below = Numbers.of(least + terms.weight * (terms.reward - least)) if is_heavy else None
-        above = Numbers.of(-most - terms.weight * (terms.reward - most)) if is_heavy else None
+        numbers, value, times = Numbers.of(z, terms.times), terms.mean(z), terms.times
+        is_heavy = self._is_heavy(terms, terms.weight, further)
+        below = Numbers.of(least + terms.weight * (terms.reward - least), times) if is_heavy else None
+        above = Numbers.of(-most - terms.weight * (terms.reward - most), times) if is_heavy else None
 
         def low(share: float) -> float:
             return _at_least(lower_bound(numbers, lowest, share), below, least, share)
@@ -108,27 +107,28 @@ class Bounded:
         (further, are_many), (further_other, are_others) = self._next_weight(one), self._next_weight(other)
         falls = further * max(float(q.max()) - least, 0.0)
         rises = further_other * max(most - float(q_other.min()), 0.0)
-        lowest, numbers = float((b - b_other).min()) - max(falls, rises), Numbers.of(z - z_other)
+        lowest = float((b - b_other).min()) - max(falls, rises)
+        numbers = Numbers.of(z - z_other, one.times)
         if not (are_many and are_others):
             lowest = min(lowest, float(numbers.values[0]))
         robust = one.weight * (one.reward - least) + other.weight * (most - other.reward) - (most - least)
-        is_heavy = self._is_heavy(one.weight - other.weight, max(further, further_other))
-        any_weights, value = Numbers.of(robust) if is_heavy else None, float(z_other.mean())
+        is_heavy = self._is_heavy(one, one.weight - other.weight, max(further, further_other))
+        any_weights, value = Numbers.of(robust, one.times) if is_heavy else None, one.mean(z_other)
 
         def low(share: float) -> float:
             """As the value of one, if that of the other is as estimated."""
             end = lower_bound(numbers, lowest, share)
             return value + _at_least(end, any_weights, least - most, share)
 
-        found = low(alpha) if selected is None else _end(low, alpha, float(z.mean()), selected)
+        found = low(alpha) if selected is None else _end(low, alpha, one.mean(z), selected)
         return max(found - value, least - most)
 
-    def _is_heavy(self, weight: Vector, further: float) -> bool:
+    def _is_heavy(self, terms: Terms, weight: Vector, further: float) -> bool:
         """Whether one decision of weight W moves the mean by more than the error of the mean.
 
         The former is about W ln(1/alpha) / n, the latter z·deviation / √n.
         """
-        error = -float(ndtri(self._alpha)) * float(weight.std()) * math.sqrt(len(weight))
+        error = -float(ndtri(self._alpha)) * math.sqrt(terms.variance(weight) * len(terms))
         return -further * math.log(self._alpha) > error
 
     def _next_weight(self, terms: Terms) -> tuple[float, bool]:
@@ -136,14 +136,15 @@ class Bounded:
         if self._assumed.max_weight is not None and terms is not self._terms[LOGGED]:
             return self._assumed.max_weight, True
         squares = terms.weight**2
-        total = float(squares.sum())
+        total = terms.total(squares)
         if not total > 0.0:
             return 0.0, False
-        size = total * total / inner(squares, squares)
+        size = total * total / terms.total(squares * squares)
         if size >= _FEW:
-            return total / float(terms.weight.sum()), size >= _MANY
+            return total / terms.total(terms.weight), size >= _MANY
         order = np.argsort(-squares)
-        half = int(np.searchsorted(np.cumsum(squares[order]), 0.5 * total))
+        shares = squares if terms.times is None else terms.times * squares
+        half = int(np.searchsorted(np.cumsum(shares[order]), 0.5 * total))
         return float(terms.weight[order[half]]), False
 
 
@@ -163,8 +164,8 @@ def _controlled(terms: Terms, with_model: bool) -> tuple[Vector, Vector, Vector]
     if with_model:
         q, b = terms.predicted, terms.value
     else:
-        total = float(terms.weight.sum())
-        q = b = np.array([float((terms.weight * terms.reward).sum()) / total if total else 0.0])
+        total = terms.total(terms.weight)
+        q = b = np.array([terms.total(terms.weight * terms.reward) / total if total else 0.0])
     return b + terms.weight * (terms.reward - q), q, b
 
 

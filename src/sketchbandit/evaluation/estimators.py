@@ -7,7 +7,7 @@ import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.errors import InputError
-from sketchbandit.evaluation.terms import Terms
+from sketchbandit.evaluation.terms import Terms, mean
 
 _GRID = 20  # thresholds to try
 
@@ -19,14 +19,16 @@ class Sample(NamedTuple):
     denominator: Vector | None = None
     threshold: float = np.nan
     """The threshold at which weights are cut or shrunk, for methods that do so."""
+    times: Vector | None = None
+    """How often each decision was made; None: once."""
 
     @property
     def value(self) -> float:
         """The estimate; nan if the denominator is zero."""
         if self.denominator is None:
-            return float(self.numerator.mean())
-        below = float(self.denominator.mean())
-        return float(self.numerator.mean()) / below if below > 0.0 else np.nan
+            return mean(self.numerator, self.times)
+        below = mean(self.denominator, self.times)
+        return mean(self.numerator, self.times) / below if below > 0.0 else np.nan
 
     @property
     def influence(self) -> Vector:
@@ -48,17 +50,17 @@ class Method(NamedTuple):
 
 def dm(terms: Terms) -> Sample:
     """The direct method: the mean predicted reward, sum_a pi(a|x) q(x, a)."""
-    return Sample(terms.value)
+    return Sample(terms.value, times=terms.times)
 
 
 def ips(terms: Terms) -> Sample:
     """Inverse propensity scores: w r. Unbiased if the propensities are true and every arm had a chance."""
-    return Sample(terms.weight * terms.reward)
+    return Sample(terms.weight * terms.reward, times=terms.times)
 
 
 def snips(terms: Terms) -> Sample:
     """Self-normalised (Swaminathan and Joachims 2015): sum w r / sum w. Invariant to a shift of rewards."""
-    return Sample(terms.weight * terms.reward, terms.weight)
+    return Sample(terms.weight * terms.reward, terms.weight, times=terms.times)
 
 
 def clipped(terms: Terms) -> Sample:
@@ -68,7 +70,7 @@ def clipped(terms: Terms) -> Sample:
 
 def dr(terms: Terms) -> Sample:
     """Doubly robust (Dudik et al. 2011): sum_a pi q + w (r - q). Unbiased, whatever the model."""
-    return Sample(terms.value + terms.weight * (terms.reward - terms.predicted))
+    return Sample(terms.value + terms.weight * (terms.reward - terms.predicted), times=terms.times)
 
 
 def switch_dr(terms: Terms) -> Sample:
@@ -118,18 +120,18 @@ def _least_error(
     Thresholds are tried on a logarithmic grid from the median of the positive weights to the largest one,
     and infinity.
     """
-    weight, count = terms.weight, len(terms)
+    weight, times, count = terms.weight, terms.times, len(terms)
     rest = terms.reward - terms.predicted if with_model else terms.reward
-    base = terms.value if with_model else np.zeros(count)
+    base = terms.value if with_model else np.zeros(len(weight))
     positive = weight[weight > 0.0]
     if not len(positive):
-        return Sample(base, threshold=np.inf)
-    best = Sample(base + weight * rest, threshold=np.inf)
-    least = float(best.numerator.var()) / count
+        return Sample(base, threshold=np.inf, times=times)
+    best = Sample(base + weight * rest, threshold=np.inf, times=times)
+    least = terms.variance(best.numerator) / count
     for threshold in np.geomspace(np.median(positive), positive.max(), _GRID):
         taken = (shrunk(weight, float(threshold)) - weight) * rest
         found = base + weight * rest + taken
-        error = float(taken.mean()) ** 2 + float(found.var()) / count
+        error = terms.mean(taken) ** 2 + terms.variance(found) / count
         if error < least:
-            best, least = Sample(found, threshold=float(threshold)), error
+            best, least = Sample(found, threshold=float(threshold), times=times), error
     return best

@@ -42,24 +42,38 @@ class Numbers(NamedTuple):
     counts: Vector
 
     @classmethod
-    def of(cls, values: Vector) -> "Numbers":
+    def of(cls, values: Vector, times: Vector | None = None) -> "Numbers":
         """Numbers, pooled if there are many: neighbours in the middle of the order become their mean.
 
-        Pooling keeps the mean, and loses about one part in a million of the variance.
+        Pooling keeps the mean, and loses about one part in a million of the variance. ``times`` says how
+        often each number occurs; None: once.
         """
-        found, counts = np.unique(values, return_counts=True)
+        found, counts = counted(values, times)
         if len(found) <= _EXACT:
-            return cls(found, counts.astype(np.float64))
+            return cls(found, counts)
         starts = np.arange(
             _TAIL, len(found) - _TAIL, max(1, (len(found) - 2 * _TAIL) // (_EXACT - 2 * _TAIL))
         )
         starts = np.concatenate([np.arange(_TAIL), starts, np.arange(len(found) - _TAIL, len(found))])
-        together = np.add.reduceat(counts, starts).astype(np.float64)
+        together = np.add.reduceat(counts, starts)
         return cls(np.add.reduceat(found * counts, starts) / together, together)
 
     def flipped(self) -> "Numbers":
         """The negative numbers."""
         return Numbers(-self.values[::-1], self.counts[::-1])
+
+
+def counted(values: Vector, times: Vector | None = None) -> tuple[Vector, Vector]:
+    """The different numbers in ascending order, and how often each occurs.
+
+    >>> counted(np.array([1.0, 0.0, 1.0]), np.array([2.0, 1.0, 3.0]))
+    (array([0., 1.]), array([1., 5.]))
+    """
+    if times is None:
+        found, often = np.unique(values, return_counts=True)
+        return found, often.astype(np.float64)
+    found, places = np.unique(values, return_inverse=True)
+    return found, np.bincount(places, times).astype(np.float64)
 
 
 def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:

@@ -11,6 +11,7 @@ from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.evaluation.log import Log
 from sketchbandit.evaluation.models import Fitted, predict
 from sketchbandit.evaluation.target_policies import Chances
+from sketchbandit.linalg import inner
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
@@ -40,9 +41,29 @@ class Terms(NamedTuple):
     """sum over all arms a of pi(a|x) q(x, a)."""
     unlogged: float
     """The probability given to actions that were never chosen; nan if arms are new each time."""
+    times: Vector | None = None
+    """How often each of these decisions was made, for bounded intervals; None: once."""
 
     def __len__(self) -> int:
-        return len(self.reward)
+        """The number of decisions."""
+        return len(self.reward) if self.times is None else round(float(self.times.sum()))
+
+    def total(self, values: Vector) -> float:
+        """The sum of these numbers over all decisions."""
+        return float(values.sum()) if self.times is None else inner(self.times, values)
+
+    def mean(self, values: Vector) -> float:
+        """Their mean."""
+        return mean(values, self.times)
+
+    def variance(self, values: Vector) -> float:
+        """Their variance."""
+        return float(values.var()) if self.times is None else self.mean((values - self.mean(values)) ** 2)
+
+
+def mean(values: Vector, times: Vector | None = None) -> float:
+    """The mean of numbers, each counted so many times; None: once."""
+    return float(values.mean()) if times is None else inner(times, values) / float(times.sum())
 
 
 def terms_of(

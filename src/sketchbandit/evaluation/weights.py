@@ -1,13 +1,14 @@
 """How well a log covers a candidate: effective sample size, tail of the weights, and a verdict."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from sketchbandit.arrays import Vector
 from sketchbandit.evaluation.log import Log
+from sketchbandit.evaluation.mean_bounds import counted
 from sketchbandit.evaluation.terms import Terms
-from sketchbandit.linalg import inner
 
 LEAST_SIZE = 30.0
 """Below this effective sample size intervals by the central limit theorem are withheld."""
@@ -47,17 +48,32 @@ class Weights(NamedTuple):
     """Why nothing can be said; empty if something can."""
 
 
-def effective_size(weight: Vector) -> float:
+def effective_size(terms: Terms) -> float:
     """(sum w)² / sum w² (Kish); zero if there is no weight."""
-    squares = inner(weight, weight)
-    return float(weight.sum()) ** 2 / squares if squares > 0.0 else 0.0
+    squares = terms.total(terms.weight**2)
+    return terms.total(terms.weight) ** 2 / squares if squares > 0.0 else 0.0
 
 
-def common_reward(reward: Vector) -> float:
-    """The reward of half of the decisions or more; nan if there is none, as with continuous rewards."""
-    values, counts = np.unique(reward, return_counts=True)
+def mean_weight(terms: Terms) -> tuple[float, float]:
+    """The mean weight and its standard error."""
+    more = len(terms) - 1
+    error = math.sqrt(terms.variance(terms.weight) / more) if more else math.inf
+    return terms.mean(terms.weight), error
+
+
+def uncommon_decisions(terms: Terms, common: float) -> float:
+    """The decisions whose reward is not the most common one, each counted min(w, 1) times."""
+    return terms.total(np.minimum(terms.weight, 1.0) * (terms.reward != common))
+
+
+def common_reward(reward: Vector, times: Vector | None = None) -> float:
+    """The reward of half of the decisions or more; nan if there is none, as with continuous rewards.
+
+    ``times`` says how often each was seen; None: once.
+    """
+    values, counts = counted(reward, times)
     most = int(counts.argmax())
-    return float(values[most]) if 2 * counts[most] >= len(reward) else float("nan")
+    return float(values[most]) if 2 * counts[most] >= counts.sum() else float("nan")
 
 
 def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Weights:
@@ -71,10 +87,8 @@ def weights_of(terms: Terms, log: Log, common: float, *, is_normal: bool) -> Wei
     ordered = np.sort(weight)
     top = ordered[count - heaviest :].sum()
     total = float(weight.sum())
-    mean = total / count
-    mean_error = float(weight.std(ddof=1)) / np.sqrt(count) if count > 1 else float("inf")
-    size = effective_size(weight)
-    uncommon = float(np.minimum(weight, 1.0)[terms.reward != common].sum())
+    mean, mean_error = mean_weight(terms)
+    size, uncommon = effective_size(terms), uncommon_decisions(terms, common)
     gap = _gap(terms, log.is_deterministic, mean, mean_error)
     return Weights(
         decisions=count,

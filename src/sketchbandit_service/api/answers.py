@@ -4,23 +4,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from io import BytesIO
-from typing import Any
 
 from sketchbandit_service.accounts import Recent
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import Candidate
-from sketchbandit_service.comparing import compare, doubts
+from sketchbandit_service.candidate_value import Valued
+from sketchbandit_service.comparing import Comparison, compare
 from sketchbandit_service.config import ESTIMATE, NONE
 from sketchbandit_service.decision_ids import decision_id
 from sketchbandit_service.engine import Engine
 from sketchbandit_service.estimating import can_estimate
+from sketchbandit_service.history import History
 from sketchbandit_service.http.messages import JSON, Response
 from sketchbandit_service.http.responses import error_body, utf8
-from sketchbandit_service.politeness import politely
+from sketchbandit_service.pacing import politely
 from sketchbandit_service.problems import Problem
 from sketchbandit_service.storage.records import DecisionRow
-from sketchbandit_service.timeline import OTHERS, View
-from sketchbandit_service.valuing import Valued
+from sketchbandit_service.timeline import OTHERS, RangeView
 
 _EXACT = "exact"
 _RANKED = '[{"position":'
@@ -35,7 +35,7 @@ _ANSWERED = (
 _write = json.JSONEncoder(separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode
 
 
-def written(answer: Any) -> bytes:
+def written(answer: object) -> bytes:
     """The answer as JSON. A number that is not finite becomes null, since JSON has no such numbers."""
     try:
         return utf8(_write(answer))
@@ -43,7 +43,7 @@ def written(answer: Any) -> bytes:
         return utf8(_write(_finite(answer)))
 
 
-def _finite(answer: Any) -> Any:
+def _finite(answer: object) -> object:
     if isinstance(answer, dict):
         return {name: _finite(value) for name, value in answer.items()}
     if isinstance(answer, list):
@@ -51,7 +51,7 @@ def _finite(answer: Any) -> Any:
     return answer if not isinstance(answer, float) or abs(answer) < float("inf") else None
 
 
-async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
+async def written_list(engine: Engine, items: Sequence[object]) -> bytes:
     """A list as JSON. A long list is written in a thread, slice by slice."""
     if len(items) <= _SLICE:
         return written(items)
@@ -67,19 +67,19 @@ async def written_list(engine: Engine, items: Sequence[Any]) -> bytes:
     return await engine.threads.run(write)
 
 
-def response(answer: Any, status: int = 200) -> Response:
+def response(answer: object, status: int = 200) -> Response:
     """The response for an answer: bytes are sent as they are, anything else is written as JSON."""
     return Response(status, answer if isinstance(answer, bytes) else written(answer), JSON)
 
 
-def failure(problem: Problem) -> dict[str, Any]:
+def failure(problem: Problem) -> dict[str, object]:
     """The answer for an item of a batch that was refused."""
     return {"status_code": problem.status, "error": error_body(problem)}
 
 
 def decision_answer(bandit: Bandit, row: DecisionRow) -> bytes:
     """A decision, by its first row. The ranking is stored as JSON; old rankings have fewer fields."""
-    head = {
+    head: dict[str, object] = {
         "decision": decision_id(row.seq, row.tag),
         "index": row.arm_index,
         "arm": row.arm_id,
@@ -126,7 +126,7 @@ def _why_unknown(bandit: Bandit) -> str | None:
     )
 
 
-def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, Any]:
+def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, object]:
     """A bandit and its settings."""
     scaling = bandit.about(is_one_of_many=is_one_of_many).described.scaling
     head = {"name": bandit.name, "created": bandit.created, "scaling": scaling}
@@ -139,13 +139,12 @@ def bandit_answer(bandit: Bandit, *, is_one_of_many: bool = False) -> dict[str, 
     return {**head, **asdict(bandit.config), **began}
 
 
-def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
+async def stats_answer(engine: Engine, bandit: Bandit, over: str) -> dict[str, object]:
     """Everything that the dashboard shows of a bandit, for a time range."""
-    totals, known, view = bandit.accounts.totals, bandit.about(), bandit.accounts.timeline.view(over, now)
-    told, learned = known.described, known.rounds
-    rewarded = bandit.accounts.rewarded
-    comparison, note = _comparison(bandit, view, now)
-    return {
+    now, totals, known = engine.clock.now(), bandit.accounts.totals, bandit.about()
+    view, rewarded = bandit.accounts.timeline.view(over, now), bandit.accounts.rewarded
+    told, weighted = known.described, bandit.accounts.compared(view, now)
+    answer = {
         "name": bandit.name,
         "policy": bandit.config.policy,
         "explore": bandit.config.rule.kind,
@@ -161,7 +160,7 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "open": len(bandit.open),
         "max_open": bandit.config.max_open,
         "decisions_per_second": bandit.accounts.meter.rate(now, bandit.created),
-        "rounds": learned,
+        "rounds": known.rounds,
         "effective_rounds": told.effective_rounds,
         "stored_arms": len(bandit.arms),
         "actions": None if bandit.config.actions is None else len(bandit.actions),
@@ -174,15 +173,16 @@ def stats_answer(bandit: Bandit, now: float, over: str) -> dict[str, Any]:
         "untried": told.untried,
         "range": over,
         "history": _history(view.history),
-        "comparison": comparison,
-        "comparison_note": note,
         "shares": _shares(view),
         "recent": [_recent(one) for one in reversed(bandit.accounts.recent)],
         "candidates": [candidate_answer(bandit, one, now) for one in bandit.shadows],
     }
+    compared = await engine.threads.run(compare, weighted)  # an interval takes some milliseconds
+    comparison, note = _comparison(bandit, compared, weighted.count)
+    return {**answer, "comparison": comparison, "comparison_note": note}
 
 
-def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[str, Any]:
+def candidate_answer(bandit: Bandit, candidate: Candidate, now: float) -> dict[str, object]:
     """A candidate, its settings and what it would have earned."""
     known, valued = candidate.about, bandit.valued(candidate, now)
     value = None
@@ -229,7 +229,7 @@ def _value_note(bandit: Bandit, candidate: Candidate, valued: Valued | None) -> 
     return _ANSWERED if takes_answers else None
 
 
-def _history(history: Any) -> dict[str, Any]:
+def _history(history: History) -> dict[str, object]:
     buckets = history.buckets
     return {
         "start": history.start,
@@ -242,32 +242,33 @@ def _history(history: Any) -> dict[str, Any]:
     }
 
 
-def _comparison(bandit: Bandit, view: View, now: float) -> tuple[dict[str, Any] | None, str | None]:
+def _comparison(
+    bandit: Bandit, compared: Comparison | str, count: int
+) -> tuple[dict[str, object] | None, str | None]:
     """The comparison with a uniform choice and what it assumes, or why there is none."""
     if not bandit.reaches_all:
         return None, (
             "Some arms are never drawn, so there is no comparison with a uniform choice. Create the bandit "
             "with exploration (a share of uniform choices), or with a rule that draws at random."
         )
-    total, timeout = bandit.accounts.compared(view, now), bandit.config.reward_timeout
-    found = compare(total)
-    if found is None and not total.compared and (why := _why_unknown(bandit)) is not None:
+    timeout = bandit.config.reward_timeout
+    if not count and (why := _why_unknown(bandit)) is not None:
         return None, f"There is no comparison with a uniform choice. {why}"
-    if found is None:
+    if isinstance(compared, str):
         wait = "" if timeout is None else f" A decision counts {timeout:g} seconds (reward_timeout) after it."
-        return None, f"{doubts(total)}{wait}"
+        return None, f"{compared}{wait}"
     takes_answers = timeout is None or bandit.config.default_reward is None
-    return asdict(found), _ANSWERED if takes_answers else None
+    return asdict(compared), _ANSWERED if takes_answers else None
 
 
-def _shares(view: View) -> list[dict[str, Any]]:
+def _shares(view: RangeView) -> list[dict[str, object]]:
     most = [(arm, count) for arm, count in view.shares.most_common(_MOST_SHARES + 1) if arm != OTHERS]
-    found: list[dict[str, Any]] = [{"arm": arm, "shown": count} for arm, count in most[:_MOST_SHARES]]
-    rest = view.shares.total() - sum(share["shown"] for share in found)
+    found: list[dict[str, object]] = [{"arm": arm, "shown": count} for arm, count in most[:_MOST_SHARES]]
+    rest = view.shares.total() - sum(count for _, count in most[:_MOST_SHARES])
     return [*found, {"arm": OTHERS, "shown": rest}] if rest else found
 
 
-def _recent(recent: Recent) -> dict[str, Any]:
+def _recent(recent: Recent) -> dict[str, object]:
     return {
         "decision": decision_id(recent.first, recent.tag),
         "position": recent.position,

@@ -1,7 +1,7 @@
 """Reads what a decision is made among: arms as JSON or npy, ids of stored arms, a context."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -25,7 +25,8 @@ from sketchbandit_service.interactions import PRODUCT, StoredSet, context_length
 from sketchbandit_service.offered import ActionSet, ArmSet, Offered
 from sketchbandit_service.problems import Invalid, TooLarge
 from sketchbandit_service.settings import Limits
-from sketchbandit_service.vectors import Matrix, Vector, check
+from sketchbandit_service.types import JsonObject, Matrix, Vector
+from sketchbandit_service.vectors import check
 
 _OR_STORED = ", or the id of a stored arm"
 
@@ -93,7 +94,7 @@ class ArmReader:
     def decision(self, cursor: Cursor, model: type[DecideRequest] = DecideRequest) -> Asked:
         """Read the decision that the object at the cursor asks for."""
         has_actions = self._bandit.config.actions is not None
-        said: dict[str, Any] = {}
+        said: JsonObject = {}
         arms, sources = None, []
         for field in cursor.members():
             check_field(field, said, model)
@@ -173,8 +174,8 @@ class ArmReader:
         for place in cursor.elements():
             count = place + 1
             self._check_count(count)
-            arm = cursor.numbers() if cursor.peek() == "[" else None
-            arm = cursor.value() if arm is None else arm
+            numbers = cursor.numbers() if cursor.peek() == "[" else None
+            arm = cursor.value() if numbers is None else numbers
             if not isinstance(arm, str):
                 rows.add(place, arm, f"arm {place}", f"arms.{place}", _OR_STORED)
                 continue

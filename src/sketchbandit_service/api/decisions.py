@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import decision_answer, failure, response, written
@@ -24,11 +24,13 @@ from sketchbandit_service.api.routing import Call
 from sketchbandit_service.budget import NeverFits
 from sketchbandit_service.engine import Engine
 from sketchbandit_service.http.messages import JSON, Response
-from sketchbandit_service.politeness import Pace
+from sketchbandit_service.pacing import Pace
 from sketchbandit_service.problems import Busy, Invalid, Malformed, Problem, TooLarge
 
 _FEW = 1000  # this many arms are read at once
 _LARGE = 1 << 20  # an answer of this many bytes is put together in a thread
+
+T = TypeVar("T")
 
 
 async def decide(call: Call) -> Response:
@@ -102,10 +104,10 @@ async def batch_answer(engine: Engine, name: str, parts: list[bytes]) -> bytes:
 
 
 def read_items(
-    cursor: Cursor, model: type[RequestModel], read: Callable[[Cursor], Any], most: int
-) -> list[Any]:
+    cursor: Cursor, model: type[RequestModel], read: Callable[[Cursor], T], most: int
+) -> list[T | Problem]:
     """Read the items of a batch. An item that cannot be read becomes its problem."""
-    found: list[Any] = []
+    found: list[T | Problem] = []
     said: set[str] = set()
     for name in cursor.members():
         check_field(name, said, model)
@@ -124,7 +126,7 @@ def read_items(
     return found
 
 
-def _item(cursor: Cursor, read: Callable[[Cursor], Any]) -> Any:
+def _item(cursor: Cursor, read: Callable[[Cursor], T]) -> T | Problem:
     """One item, or its problem. After a problem the rest of the item is skipped."""
     begin = cursor.at
     try:
@@ -137,10 +139,10 @@ def _item(cursor: Cursor, read: Callable[[Cursor], Any]) -> Any:
         return problem
 
 
-async def each(items: Sequence[Any], handle: Callable[[Any], Awaitable[bytes]]) -> list[bytes]:
+async def each(items: Sequence[T | Problem], handle: Callable[[T], Awaitable[bytes]]) -> list[bytes]:
     """Handle every item of a batch; each result is JSON. Between two items, other requests get a turn."""
 
-    async def one(item: Any) -> bytes:
+    async def one(item: T | Problem) -> bytes:
         if isinstance(item, Problem):
             return written(failure(item))
         try:

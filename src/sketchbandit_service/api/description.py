@@ -4,13 +4,13 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from html import escape
 from http import HTTPStatus
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from sketchbandit._version import __version__
 from sketchbandit_service.api.answer_models import ErrorAnswer
@@ -44,9 +44,9 @@ DOCS_POLICY = (
 # -- for programs ---------------------------------------------------------------------------------------
 
 
-def openapi(table: Table) -> dict[str, Any]:
+def openapi(table: Table) -> dict[str, object]:
     """The description of all routes in OpenAPI 3.1."""
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for route in table.routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
@@ -62,7 +62,10 @@ def openapi(table: Table) -> dict[str, Any]:
 
 
 def _schemas(table: Table) -> dict[str, Any]:
-    models: dict[type[BaseModel], Any] = {KeyedDecideRequest: "validation", ErrorAnswer: "serialization"}
+    models: dict[type[BaseModel], JsonSchemaMode] = {
+        KeyedDecideRequest: "validation",
+        ErrorAnswer: "serialization",
+    }
     for route in table.routes:
         if route.body is not None:
             models[route.body] = "validation"
@@ -74,8 +77,8 @@ def _schemas(table: Table) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation(route: Route) -> dict[str, object]:
+    described: dict[str, object] = {
         "operationId": route.handle.__name__,
         "summary": (route.handle.__doc__ or "").strip(),
         "parameters": [*_in_path(route), *route.details.get("parameters", ())],
@@ -106,7 +109,7 @@ def _answers(route: Route) -> Iterator[tuple[int, type[BaseModel] | str]]:
         yield status, ErrorAnswer
 
 
-def _response(answer: type[BaseModel] | str) -> dict[str, Any]:
+def _response(answer: type[BaseModel] | str) -> dict[str, object]:
     if isinstance(answer, str):
         return {"description": "Text", "content": {answer: {"schema": {"type": "string"}}}}
     told = (answer.__doc__ or "").partition("\n")[0]
@@ -155,7 +158,7 @@ def _section(route: Route, schemas: dict[str, Any]) -> str:
     return "".join(parts)
 
 
-def _fields(title: str, fields: dict[str, Any], required: Any) -> str:
+def _fields(title: str, fields: dict[str, Any], required: Collection[str]) -> str:
     rows = "".join(
         f"<tr><td><code>{escape(name)}</code></td><td>{escape(_kind(field))}"
         f"{', required' if name in required else ''}</td><td>{escape(field.get('description', ''))}</td></tr>"

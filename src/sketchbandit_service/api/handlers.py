@@ -16,7 +16,7 @@ from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.http.messages import Response
 from sketchbandit_service.metrics import CONTENT_TYPE
-from sketchbandit_service.politeness import Pace
+from sketchbandit_service.pacing import Pace
 from sketchbandit_service.problems import Invalid, Unavailable
 from sketchbandit_service.timeline import RANGES
 
@@ -40,7 +40,7 @@ async def create_bandit(call: Call) -> Response:
     asked = await parse(call, BanditRequest)
     settings = asked.model_dump()
     origin = settings.pop("origin")
-    bandit, is_new = await call.engine.beginnings.create(name, BanditConfig(**settings), origin)
+    bandit, is_new = await call.engine.creation.create(name, BanditConfig(**settings), origin)
     return response(bandit_answer(bandit), 201 if is_new else 200)
 
 
@@ -60,7 +60,7 @@ async def stats(call: Call) -> Response:
     over = call.request.query.get("range", "all")
     if over not in (*RANGES, "all"):
         raise Invalid("query.range: Input should be 'hour', 'day', 'week' or 'all'")
-    return response(stats_answer(call.bandit, call.engine.clock.now(), over))
+    return response(await stats_answer(call.engine, call.bandit, over))
 
 
 async def put_arms(call: Call) -> Response:

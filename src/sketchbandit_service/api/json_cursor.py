@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from sketchbandit_service.api.request_models import Number
 from sketchbandit_service.problems import Invalid, Malformed
+from sketchbandit_service.types import Json, JsonObject
 
 LONGEST_TEXT = 10_000
 """Most characters of a name or a string."""
@@ -32,7 +33,7 @@ _PLAIN_TEXT = re.compile(rf'"([^"\\\x00-\x1f]{{0,{LONGEST_TEXT}}})"')
 _ESCAPED = 6 * LONGEST_TEXT + 2
 _TEXTS = (64, 1024, 16_384, _ESCAPED)  # numbers of characters in which the end of a string is looked for
 _NUMBERS = TypeAdapter(Annotated[list[Number], Field(fail_fast=True)])
-_decode = json.JSONDecoder().raw_decode
+_decode: Callable[[str], tuple[Json, int]] = json.JSONDecoder().raw_decode
 
 
 class Cursor:
@@ -85,7 +86,7 @@ class Cursor:
             if self._is_last("]"):
                 return
 
-    def value(self, depth: int = _DEPTH) -> Any:
+    def value(self, depth: int = _DEPTH) -> Json:
         """The whole value at the cursor."""
         kind = self.peek()
         if kind == '"':
@@ -128,7 +129,7 @@ class Cursor:
         if self.peek():
             raise self._wrong("there is something after the end")
 
-    def _short(self, kind: str, *, is_kept: bool = False) -> Any:
+    def _short(self, kind: str, *, is_kept: bool = False) -> Json:
         """A list or an object that ends soon, parsed at once. None if it is longer.
 
         ``is_kept``: it is one of many that are kept together, so it must be paid for.
@@ -150,9 +151,9 @@ class Cursor:
         if self._nested > _NESTED:
             raise Invalid(f"more than {_NESTED} lists and objects inside others; send less at once")
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _object(self, depth: int) -> JsonObject:
         """A long object, or one of lists. Numbers and strings are read many at a time, others one by one."""
-        found: dict[str, Any] = {}
+        found: JsonObject = {}
         self.at += 1
         step = _FEW
         while self.peek() != "}" or found:
@@ -169,9 +170,9 @@ class Cursor:
         self.at += 1
         return found
 
-    def _list(self, depth: int) -> list[Any]:
+    def _list(self, depth: int) -> list[Json]:
         """A long list, or one of lists. Numbers and strings are read many at a time, others one by one."""
-        found: list[Any] = []
+        found: list[Json] = []
         self.at += 1
         step = _FEW
         while self.peek() != "]" or found:
@@ -194,6 +195,7 @@ class Cursor:
         if "[" in some or "{" in some:
             return None
         try:
+            found: Any
             found, used = _decode(f"{opening}{some}{closing}")
         except ValueError:
             return None
@@ -238,7 +240,7 @@ class Cursor:
                 return str(found)
         raise Invalid(f"a string has more than {LONGEST_TEXT} characters; send a shorter one")
 
-    def _scalar(self) -> Any:
+    def _scalar(self) -> Json:
         for width in _SCALARS:
             try:
                 found, used = _decode(self.text[self.at : self.at + width])

@@ -3,12 +3,11 @@
 import ast
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from sketchbandit_service.problems import Invalid, Malformed
-from sketchbandit_service.vectors import Matrix
+from sketchbandit_service.types import Matrix
 
 _MAGIC = b"\x93NUMPY"
 _LENGTHS = {(1, 0): 2, (2, 0): 4}  # bytes of the field with the header's length, by version
@@ -40,7 +39,7 @@ def read_npy(body: bytes, check: Callable[[tuple[int, int]], None]) -> Matrix:
     return np.array(flat.reshape(shape, order="F" if is_fortran else "C"), dtype=np.float64, order="C")
 
 
-def _header(body: bytes) -> tuple[dict[str, Any], int]:
+def _header(body: bytes) -> tuple[dict[str, object], int]:
     """The header, and where the numbers begin."""
     if len(body) < 8 or not body.startswith(_MAGIC):
         raise Malformed(f"the body is not an npy file: it begins with {body[:8]!r}")

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sketchbandit_service.vectors import Matrix, nbytes
+from sketchbandit_service.types import Matrix
+from sketchbandit_service.vectors import nbytes
 
 RANKED, RANKED_BYTE = 450, 5
 """Bytes of one ranked arm (chosen, written, kept for its key, answered), and per byte of the longest id.

@@ -12,8 +12,9 @@ from sketchbandit_service.api.json_cursor import Cursor
 from sketchbandit_service.api.request_models import RequestModel
 from sketchbandit_service.api.routing import Call
 from sketchbandit_service.http.messages import JSON, Request
-from sketchbandit_service.politeness import Pace
+from sketchbandit_service.pacing import Pace
 from sketchbandit_service.problems import Invalid, Malformed, TooLarge, WrongType
+from sketchbandit_service.types import Json, JsonObject
 
 M = TypeVar("M", bound=RequestModel)
 
@@ -113,16 +114,16 @@ def _parse_slowly(call: Call, model: type[M]) -> M:
     return validated(model, said)
 
 
-def read_fields(cursor: Cursor, model: type[RequestModel]) -> dict[str, Any]:
+def read_fields(cursor: Cursor, model: type[RequestModel]) -> JsonObject:
     """The fields of the object at the cursor. Reading stops at the first unknown field."""
-    said: dict[str, Any] = {}
+    said: JsonObject = {}
     for field in cursor.members():
         check_field(field, said, model)
         said[field] = cursor.value()
     return said
 
 
-def validated(model: type[M], said: Any) -> M:
+def validated(model: type[M], said: Json) -> M:
     """The fields as a ``model``."""
     try:
         return model.model_validate(said)
@@ -176,7 +177,7 @@ def _model_at(path: Sequence[int | str], model: type[RequestModel]) -> type[Requ
     return model
 
 
-def _model_in(annotation: Any) -> type[RequestModel] | None:
+def _model_in(annotation: object) -> type[RequestModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, RequestModel):
         return annotation
     return next(filter(None, map(_model_in, get_args(annotation))), None)

@@ -1,7 +1,5 @@
 """Handlers of rewards, one or a batch."""
 
-from typing import Any
-
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import response, written
 from sketchbandit_service.api.decisions import batch_answer, each, read_items
@@ -12,9 +10,10 @@ from sketchbandit_service.api.routing import Call
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.engine import Engine
 from sketchbandit_service.http.messages import Response
-from sketchbandit_service.politeness import Pace
-from sketchbandit_service.problems import Invalid
+from sketchbandit_service.pacing import Pace
+from sketchbandit_service.problems import Invalid, Problem
 from sketchbandit_service.rewards import KNOWN, LEARNED, Given
+from sketchbandit_service.types import JsonObject
 
 
 async def reward(call: Call) -> Response:
@@ -32,7 +31,7 @@ async def reward_batch(call: Call) -> Response:
         charge.add(prices.objects(cursor.at - begin))
         return validated(RewardRequest, said)
 
-    def read_all() -> list[Any]:
+    def read_all() -> list[RewardRequest | Problem]:
         charge.add(prices.text(body))
         cursor = Cursor(body, charge.add, Pace())
         return read_items(cursor, RewardBatchRequest, read, engine.limits.batch)
@@ -44,7 +43,7 @@ async def reward_batch(call: Call) -> Response:
     return response(await batch_answer(engine, "rewards", await each(items, one)))
 
 
-async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> dict[str, Any]:
+async def _take(engine: Engine, bandit: Bandit, asked: RewardRequest) -> JsonObject:
     """The answer to one request."""
     taken = await engine.rewards.take(bandit, asked.decision, _given(asked, bandit))
     status = LEARNED if any(one.status == LEARNED for one in taken) else KNOWN

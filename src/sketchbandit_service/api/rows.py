@@ -10,7 +10,8 @@ import numpy as np
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.json_cursor import LONGEST_TEXT
 from sketchbandit_service.problems import Invalid
-from sketchbandit_service.vectors import Matrix, from_named, from_sparse_rows, joined
+from sketchbandit_service.types import Matrix
+from sketchbandit_service.vectors import from_named, from_sparse_rows, joined
 
 _PIECE = 4000  # a matrix is made of this many sparse or named arms and entries at a time
 _RESERVED = 4096  # dense arms have room for this many numbers at first
@@ -35,7 +36,7 @@ class Rows:
         self._named = _Pieces(lambda arms, _: from_named(arms, dim), pay)
         self._parts: list[tuple[Matrix, Sequence[int]]] = []
 
-    def add(self, place: int, arm: Any, called: str, at: str, or_else: str = "") -> None:
+    def add(self, place: int, arm: object, called: str, at: str, or_else: str = "") -> None:
         """Add an arm.
 
         Messages call it ``called`` and say that it was read ``at`` this place of the request.
@@ -84,7 +85,7 @@ class _Dense:
         self._dim, self._pay = dim, pay
         self._held = np.empty((0, dim))
 
-    def add(self, place: int, arm: list[Any], at: str) -> None:
+    def add(self, place: int, arm: Sequence[float], at: str) -> None:
         """Add an arm."""
         self._pay(prices.dense(1, self._dim))
         filled = len(self.places)
@@ -145,7 +146,7 @@ class _Pieces:
         return made
 
 
-def _check_numbers(found: list[Any], kinds: set[type], word: str, at: str) -> None:
+def _check_numbers(found: Sequence[object], kinds: set[type], word: str, at: str) -> None:
     if not kinds.issuperset(map(type, found)):
         bad = next(place for place, each in enumerate(found) if type(each) not in kinds)
         raise Invalid(f"{at}.{bad}: Input should be a valid {word}")

@@ -1,7 +1,7 @@
 """All routes of the service."""
 
 from functools import cache
-from typing import Any
+from typing import TypedDict
 
 from sketchbandit_service.api import answer_models as a
 from sketchbandit_service.api import candidates
@@ -14,9 +14,20 @@ from sketchbandit_service.api.routing import Route, Table
 from sketchbandit_service.http.messages import JSON
 
 _BANDITS, _BANDIT = "/v1/bandits", "/v1/bandits/{name}"
-_TAKES_JSON: dict[str, Any] = {"kinds": (JSON,), "scope": "decide", "statuses": (404,), "is_early": True}
-_EVERYDAY: dict[str, Any] = {"scope": "decide", "statuses": (404,)}
-_NOT_FOUND: dict[str, Any] = {"statuses": (404,)}
+
+
+class _Common(TypedDict, total=False):
+    """Arguments that many routes share."""
+
+    kinds: tuple[str, ...]
+    scope: str
+    statuses: tuple[int, ...]
+    is_early: bool
+
+
+_TAKES_JSON: _Common = {"kinds": (JSON,), "scope": "decide", "statuses": (404,), "is_early": True}
+_EVERYDAY: _Common = {"scope": "decide", "statuses": (404,)}
+_NOT_FOUND: _Common = {"statuses": (404,)}
 _NPY_SCHEMA = {
     "type": "string",
     "format": "binary",
@@ -156,7 +167,7 @@ def _of_decisions() -> tuple[Route, ...]:
             handle=decide,
             answer=a.DecisionAnswer,
             body=asked.DecideRequest,
-            **{**_TAKES_JSON, "kinds": (JSON, NPY), "statuses": (404, 409)},
+            **(_TAKES_JSON | {"kinds": (JSON, NPY), "statuses": (404, 409)}),
             details=_DECIDE,
         ),
         Route(
@@ -173,7 +184,7 @@ def _of_decisions() -> tuple[Route, ...]:
             handle=reward,
             answer=a.RewardAnswer,
             body=asked.RewardRequest,
-            **{**_TAKES_JSON, "statuses": (404, 409, 410)},
+            **(_TAKES_JSON | {"statuses": (404, 409, 410)}),
         ),
         Route(
             method="POST",

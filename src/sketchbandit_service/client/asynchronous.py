@@ -8,7 +8,7 @@ import httpx
 
 from sketchbandit_service.client import calls
 from sketchbandit_service.client.answers import Decision, ServiceError
-from sketchbandit_service.client.calls import Call, Interaction, Reward, authorization
+from sketchbandit_service.client.calls import Arms, Call, Features, Interaction, Reward, authorization
 from sketchbandit_service.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(headers=authorization(token), timeout=self._addresses.timeout(timeout))
         self._retries = retries or Retries()
 
-    async def create(self, name: str, dim: int, **settings: Any) -> "AsyncBandit":
+    async def create(self, name: str, dim: int, **settings: object) -> "AsyncBandit":
         """Create a bandit. If it exists with the same settings, nothing changes.
 
         ``settings`` are the same as for ``Client.create``.
@@ -83,9 +83,9 @@ class AsyncBandit:
 
     async def select(
         self,
-        arms: Any = None,
+        arms: Arms = None,
         *,
-        context: Any = None,
+        context: Features | None = None,
         interaction: Interaction | None = None,
         top: int | None = None,
         key: str | None = None,
@@ -100,7 +100,7 @@ class AsyncBandit:
         return await self._client.call(calls.update(self.name, decision, reward))
 
     async def select_many(
-        self, sets: Sequence[Any], *, top: int | None = None
+        self, sets: Sequence[Arms], *, top: int | None = None
     ) -> list[Decision | ServiceError]:
         """Make several decisions with one request; see ``Bandit.select_many``."""
         asked = list(sets)
@@ -111,7 +111,7 @@ class AsyncBandit:
         given = list(pairs)
         return await self._client.call(calls.update_many(self.name, given)) if given else []
 
-    async def put_arms(self, arms: Mapping[str, Any]) -> int:
+    async def put_arms(self, arms: Mapping[str, Features]) -> int:
         """Store arms by id. Returns how many arms are stored now."""
         return await self._client.call(calls.put_arms(self.name, arms))
 
@@ -125,7 +125,7 @@ class AsyncBandit:
 
     async def select_action(
         self,
-        context: Any,
+        context: Features,
         actions: Sequence[str] | None = None,
         *,
         top: int | None = None,
@@ -146,7 +146,7 @@ class AsyncBandit:
         """List the names of the offered ``actions`` and of the ``retired`` ones."""
         return await self._client.call(calls.actions(self.name))
 
-    async def put_candidate(self, candidate: str, **settings: Any) -> dict[str, Any]:
+    async def put_candidate(self, candidate: str, **settings: object) -> dict[str, Any]:
         """Add a candidate: a policy that learns from the same rewards and never decides.
 
         See ``Bandit.put_candidate``.

@@ -9,10 +9,11 @@ import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from sketchbandit.errors import InputError, InputTypeError
@@ -25,6 +26,10 @@ T = TypeVar("T")
 Reward = float | Mapping[int, float] | Mapping[str, float]
 """The reward of a decision; or rewards of arms of its slate, by position (from 0) or by id."""
 
+Features: TypeAlias = ArrayLike | sparse.csr_array | Mapping[str, object]
+"""One arm or context: numbers, one row of scipy.sparse, or named features."""
+Arms: TypeAlias = ArrayLike | sparse.csr_array | Sequence[Features] | None
+"""Arms: numbers (a DataFrame, too), rows of scipy.sparse, a list of either form, or ids of stored arms."""
 Interaction = Literal["product", "concatenate", "outer"]
 
 JSON = "application/json"
@@ -74,7 +79,7 @@ def bandit_path(name: str, *rest: str) -> str:
     return "/".join(["/v1/bandits", quote(name, safe=""), *rest])
 
 
-def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
+def create(name: str, dim: int, settings: Mapping[str, object]) -> Call[None]:
     """PUT a bandit. ``from_`` becomes the field ``from``, which is a keyword in Python."""
     said = _settings(settings)
     if "from_" in said:
@@ -82,7 +87,7 @@ def create(name: str, dim: int, settings: Mapping[str, Any]) -> Call[None]:
     return Call("PUT", bandit_path(name), lambda _: None, _json({"dim": dim, **said}))
 
 
-def put_candidate(name: str, candidate: str, settings: Mapping[str, Any]) -> Call[dict[str, Any]]:
+def put_candidate(name: str, candidate: str, settings: Mapping[str, object]) -> Call[dict[str, Any]]:
     """PUT a candidate of a bandit."""
     return Call("PUT", _candidate_path(name, candidate), dict, _json(_settings(settings)))
 
@@ -111,7 +116,7 @@ def _candidate_path(name: str, candidate: str) -> str:
     return bandit_path(name, "candidates", bandit_path(candidate).rpartition("/")[2])  # same rules for names
 
 
-def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(settings: Mapping[str, object]) -> dict[str, object]:
     """The settings as JSON. ``explore`` may be a rule of the library, ``rewards`` a reward model."""
     rule, model = settings.get("explore"), settings.get("rewards")
     for key, given in (("explore", rule), ("rewards", model)):
@@ -142,7 +147,7 @@ def stats(name: str, over: str) -> Call[dict[str, Any]]:
     return Call("GET", f"{bandit_path(name, 'stats')}?range={quote(over, safe='')}", dict)
 
 
-def put_arms(name: str, arms: Mapping[str, Any]) -> Call[int]:
+def put_arms(name: str, arms: Mapping[str, Features]) -> Call[int]:
     """PUT arms."""
     body = _json({"arms": {arm: features(given) for arm, given in arms.items()}})
     return Call("PUT", bandit_path(name, "arms"), lambda answer: int(answer["count"]), body)
@@ -166,31 +171,31 @@ def _without_names(arms: Any) -> Any:
 class Context(NamedTuple):
     """The context for which stored arms are chosen, and how it is combined with them."""
 
-    given: Any = None
+    given: Features | None = None
     interaction: Interaction | None = None
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> dict[str, object]:
         """The fields of the request."""
         found = {"context": features(_without_names(self.given)), "interaction": self.interaction}
         return {field: value for field, value in found.items() if value is not None}
 
 
-def select(name: str, arms: Any, top: int | None, key: str | None, context: Context) -> Call[Decision]:
+def select(name: str, arms: Arms, top: int | None, key: str | None, context: Context) -> Call[Decision]:
     """POST a decision. A dense array is sent as npy, everything else as JSON."""
     path, key = bandit_path(name, "decide"), key or uuid.uuid4().hex
-    arms = _without_names(arms)
-    if (said := context.request()) and arms is not None and not all(isinstance(arm, str) for arm in arms):
+    given = _without_names(arms)
+    if (said := context.request()) and given is not None and not all(isinstance(arm, str) for arm in given):
         raise InputTypeError("a context goes with stored arms: give their ids, or leave arms out to use all")
-    if isinstance(arms, np.ndarray) and arms.dtype in (np.float32, np.float64):
+    if isinstance(given, np.ndarray) and given.dtype in (np.float32, np.float64):
         buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, arms, version=(1, 0), allow_pickle=False)
+        np.lib.format.write_array(buffer, given, version=(1, 0), allow_pickle=False)
         path = path if top is None else f"{path}?top={top:d}"
         return Call("POST", path, Decision.of, buffer.getvalue(), NPY, key)
-    return Call("POST", path, Decision.of, _json({**_request(arms, top), **said}), key=key)
+    return Call("POST", path, Decision.of, _json({**_request(given, top), **said}), key=key)
 
 
 def select_action(
-    name: str, context: Any, actions: Sequence[str] | None, top: int | None, key: str | None
+    name: str, context: Features, actions: Sequence[str] | None, top: int | None, key: str | None
 ) -> Call[Decision]:
     """POST a decision among actions."""
     asked = {
@@ -217,7 +222,7 @@ def retire_action(name: str, action: str) -> Call[None]:
     return Call("POST", bandit_path(name, "actions", "retire"), lambda _: None, _json({"actions": [action]}))
 
 
-def select_many(name: str, sets: Sequence[Any], top: int | None) -> Call[list[Decision | ServiceError]]:
+def select_many(name: str, sets: Sequence[Arms], top: int | None) -> Call[list[Decision | ServiceError]]:
     """POST several decisions."""
     asked = [{**_request(_without_names(arms), top), "key": uuid.uuid4().hex} for arms in sets]
 
@@ -242,7 +247,7 @@ def update_many(name: str, pairs: Sequence[tuple[Decision | str, Reward]]) -> Ca
     return Call("POST", bandit_path(name, "reward", "batch"), read, _json({"rewards": given}))
 
 
-def features(arm: Any) -> Any:
+def features(arm: Any) -> object:
     """One arm as JSON: dense, sparse or named."""
     if sparse.issparse(arm):
         row = arm.tocsr()
@@ -250,12 +255,12 @@ def features(arm: Any) -> Any:
     return arm.tolist() if isinstance(arm, np.ndarray) else arm
 
 
-def _is_learned(answer: Mapping[str, Any]) -> bool:
+def _is_learned(answer: Mapping[str, object]) -> bool:
     return bool(answer["status"] == "learned")
 
 
-def _request(arms: Any, top: int | None) -> dict[str, Any]:
-    asked: dict[str, Any] = {} if top is None else {"top": top}
+def _request(arms: Any, top: int | None) -> dict[str, object]:
+    asked: dict[str, object] = {} if top is None else {"top": top}
     if sparse.issparse(arms):
         rows = arms.tocsr()
         return {**asked, "arms": [features(rows[[i]]) for i in range(rows.shape[0])]}
@@ -264,8 +269,8 @@ def _request(arms: Any, top: int | None) -> dict[str, Any]:
     return asked
 
 
-def _reward(decision: Decision | str, reward: Reward) -> dict[str, Any]:
-    asked: dict[str, Any] = {"decision": decision.id if isinstance(decision, Decision) else decision}
+def _reward(decision: Decision | str, reward: Reward) -> dict[str, object]:
+    asked: dict[str, object] = {"decision": decision.id if isinstance(decision, Decision) else decision}
     if not isinstance(reward, Mapping):
         return {**asked, "reward": _value(reward)}
     if not reward:
@@ -292,14 +297,14 @@ def _value(reward: float) -> float:
         raise InputTypeError(f"a reward must be a number, got {reward!r}") from error
 
 
-def _json(value: Any) -> bytes:
+def _json(value: object) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, default=_number).encode()
     except ValueError as error:
         raise InputError("arms and rewards must be finite numbers, but there is a NaN or inf") from error
 
 
-def _number(value: Any) -> Any:
+def _number(value: object) -> object:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a {type(value).__name__} cannot be sent as JSON")

@@ -8,7 +8,7 @@ import httpx
 
 from sketchbandit_service.client import calls
 from sketchbandit_service.client.answers import Decision, ServiceError
-from sketchbandit_service.client.calls import Call, Interaction, Reward, authorization
+from sketchbandit_service.client.calls import Arms, Call, Features, Interaction, Reward, authorization
 from sketchbandit_service.client.retries import Addresses, Retries, Trip, outcome
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Client:
         self._http = httpx.Client(headers=authorization(token), timeout=self._addresses.timeout(timeout))
         self._retries = retries or Retries()
 
-    def create(self, name: str, dim: int, **settings: Any) -> "Bandit":
+    def create(self, name: str, dim: int, **settings: object) -> "Bandit":
         """Create a bandit. If it exists with the same settings, nothing changes.
 
         ``settings``: policy; parameters (of the policy: ``{"scaling": "auto", "baseline": True}``, ...);
@@ -100,9 +100,9 @@ class Bandit:
 
     def select(
         self,
-        arms: Any = None,
+        arms: Arms = None,
         *,
-        context: Any = None,
+        context: Features | None = None,
         interaction: Interaction | None = None,
         top: int | None = None,
         key: str | None = None,
@@ -136,7 +136,7 @@ class Bandit:
         """
         return self._client.call(calls.update(self.name, decision, reward))
 
-    def select_many(self, sets: Sequence[Any], *, top: int | None = None) -> list[Decision | ServiceError]:
+    def select_many(self, sets: Sequence[Arms], *, top: int | None = None) -> list[Decision | ServiceError]:
         """Make several decisions with one request.
 
         A decision that failed is a ``ServiceError`` in the list. With no sets of arms nothing is sent, and
@@ -154,7 +154,7 @@ class Bandit:
         given = list(pairs)
         return self._client.call(calls.update_many(self.name, given)) if given else []
 
-    def put_arms(self, arms: Mapping[str, Any]) -> int:
+    def put_arms(self, arms: Mapping[str, Features]) -> int:
         """Store arms by id. Returns how many arms are stored now."""
         return self._client.call(calls.put_arms(self.name, arms))
 
@@ -168,7 +168,7 @@ class Bandit:
 
     def select_action(
         self,
-        context: Any,
+        context: Features,
         actions: Sequence[str] | None = None,
         *,
         top: int | None = None,
@@ -200,7 +200,7 @@ class Bandit:
         """List the names of the offered ``actions`` and of the ``retired`` ones."""
         return self._client.call(calls.actions(self.name))
 
-    def put_candidate(self, candidate: str, **settings: Any) -> dict[str, Any]:
+    def put_candidate(self, candidate: str, **settings: object) -> dict[str, Any]:
         """Add a candidate: a policy that learns from the same rewards and never decides.
 
         Adding it again with the same settings changes nothing. ``settings`` are those of a policy, as for

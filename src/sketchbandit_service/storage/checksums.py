@@ -35,6 +35,9 @@ LOGGED = ("top", "arms")
 _NULL, _VALUE = b"\0", b"\1"
 _INTEGER, _FLOAT, _LENGTH = struct.Struct("<cq").pack, struct.Struct("<cd").pack, struct.Struct("<cq").pack
 
+Packer = Callable[[Any], bytes]
+"""Writes a value of a column."""
+
 
 def _float(value: float) -> bytes:
     """Write a float as SQLite will return it: it turns -0.0 into 0.0, and NaN into null."""
@@ -49,14 +52,14 @@ def _bytes(value: bytes) -> bytes:
     return _LENGTH(_VALUE, len(value)) + value
 
 
-_LOG: tuple[Callable[[Any], bytes], ...] = (_text, _bytes)
+_LOG: tuple[Packer, ...] = (_text, _bytes)
 
 
 def _left_out(_: object) -> bytes:
     return _NULL
 
 
-def _packer(column: sa.Column[Any]) -> Callable[[Any], bytes]:
+def _packer(column: sa.Column[object]) -> Packer:
     """Write a value so that it is the same for every database: 1 for 1.0, 0 for False."""
     if column.table is tables.decisions and column.name in LOGGED:
         return _left_out
@@ -68,34 +71,34 @@ def _packer(column: sa.Column[Any]) -> Callable[[Any], bytes]:
 
 
 @cache
-def _packers(table: sa.Table) -> tuple[Callable[[Any], bytes], ...]:
+def _packers(table: sa.Table) -> tuple[Packer, ...]:
     return tuple(_packer(c) for c in table.columns if c.name not in ("crc", "crc_logged"))
 
 
-def _crc(packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> int:
+def _crc(packers: Sequence[Packer], values: Sequence[object]) -> int:
     packed = [_NULL if value is None else pack(value) for pack, value in zip(packers, values, strict=True)]
     return zlib.crc32(b"".join(packed))
 
 
-def sealed(table: sa.Table, row: Row) -> tuple[Any, ...]:
+def sealed(table: sa.Table, row: Row) -> tuple[object, ...]:
     """The values of a row, followed by its checksums."""
     crc = _crc(_packers(table), row)
     return (*row, crc, _logged(row)) if isinstance(row, DecisionRow) else (*row, crc)
 
 
-def unsealed(table: sa.Table, values: Sequence[Any]) -> Row:
+def unsealed(table: sa.Table, values: Sequence[object]) -> Row:
     """Read a sealed row. Raises ValueError if it was changed. Rows of earlier formats have no checksum.
 
     The columns ``LOGGED`` may have been left out (null).
     """
     count = len(_packers(table))
-    row, crc = ROWS[table](*values[:count]), values[count]
+    row, crc = ROWS[table]._make(values[:count]), values[count]
     if crc is not None and not _is(crc, _packers(table), row):
         raise ValueError("it does not match its checksum, so it was changed in the database")
     return row
 
 
-def is_whole(table: sa.Table, values: Sequence[Any]) -> bool:
+def is_whole(table: sa.Table, values: Sequence[object]) -> bool:
     """Whether a row is as it was written."""
     try:
         unsealed(table, values)
@@ -118,7 +121,7 @@ def _logged(row: DecisionRow) -> int:
     return _crc(_LOG, (row.top, row.arms))
 
 
-def _is(crc: int, packers: Sequence[Callable[[Any], bytes]], values: Sequence[Any]) -> bool:
+def _is(crc: object, packers: Sequence[Packer], values: Sequence[object]) -> bool:
     """Whether this is their checksum. Values of a wrong type are damage too."""
     try:
         return _crc(packers, values) == crc

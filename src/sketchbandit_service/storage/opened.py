@@ -12,10 +12,11 @@ from sqlalchemy.exc import DBAPIError
 from sketchbandit.errors import InputError, SketchBanditError
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.connecting import make_engine, parse_url
+from sketchbandit_service.storage.tables import Query, StoredRow
 
 T = TypeVar("T")
 
-HEAD = sa.select(tables.service.c.format, tables.service.c.instance, tables.service.c.batch)
+HEAD: Query = sa.select(tables.service.c.format, tables.service.c.instance, tables.service.c.batch)
 """The columns that are the same in all formats."""
 _FREE_PAGES = 1000  # pages freed at once; it takes about ten milliseconds
 
@@ -57,7 +58,7 @@ class Opened:
     def look(self) -> None:
         """Prepare for reading, beside a server that may be running. Nothing is locked or changed."""
 
-        def head(connection: sa.Connection) -> Any:
+        def head(connection: sa.Connection) -> StoredRow | None:
             is_there = sa.inspect(connection).has_table(tables.service.name)
             return connection.execute(HEAD).one_or_none() if is_there else None
 
@@ -65,7 +66,7 @@ class Opened:
             raise InputError(f"the database {self} holds no journal")
         self._recognise(row)
 
-    def _recognise(self, row: Any) -> None:
+    def _recognise(self, row: StoredRow) -> None:
         """Check the format, and note which journal it is."""
         if row.format != tables.FORMAT:
             way_out = (

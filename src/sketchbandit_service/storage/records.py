@@ -144,12 +144,21 @@ class Slate(NamedTuple):
         return Slate((first, *further))
 
 
+class ArmRow(NamedTuple):
+    """A row of ``arms``: a stored arm."""
+
+    bandit: int
+    arm: str
+    place: int
+    features: bytes
+
+
 class Statements(NamedTuple):
     """Anything else to commit with the batch: a new bandit, arms, deletions."""
 
     statements: tuple[sa.Executable, ...]
-    arms: tuple[dict[str, object], ...] = ()
-    """Rows of ``tables.arms``. An existing arm gets new features."""
+    arms: tuple[ArmRow, ...] = ()
+    """An existing arm gets new features."""
 
 
 Row = DecisionRow | RewardRow | EstimateRow | ActionRow | ScalingRow | CandidateRow | ChanceRow

@@ -3,17 +3,19 @@
 import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
 from sketchbandit import files
-from sketchbandit.arrays import Arrays, taken_from, under
+from sketchbandit.arrays import Arrays, Scalars, taken_from, under
 from sketchbandit.errors import FileError, SketchBanditError
+from sketchbandit.policy import PerAction, Policy
 from sketchbandit.policy.learner import POLICIES
 from sketchbandit_service.storage.database import Database
 from sketchbandit_service.storage.tables import snapshots as table
+from sketchbandit_service.types import AnyPolicy
 
 _KIND = "service-snapshot"
 _STATE, _CANDIDATE = "service", "candidate{}"
@@ -24,10 +26,10 @@ class Snapshot(NamedTuple):
     """A bandit as it was after the record ``seq`` of the journal."""
 
     seq: int
-    policy: Any
-    state: dict[str, Any]
+    policy: AnyPolicy
+    state: Scalars
     """Everything else of the bandit: counters, history, and the array ``open``, the rows of waiting arms."""
-    candidates: dict[int, Any] = {}  # noqa: RUF012  (nobody changes it)
+    candidates: dict[int, AnyPolicy] = {}  # noqa: RUF012  (nobody changes it)
     """The policies of its candidates, by their numbers."""
 
 
@@ -236,7 +238,7 @@ def _dump(snapshot: Snapshot) -> list[bytes | memoryview]:
     held = [name for name, value in state.items() if isinstance(value, np.ndarray)]
     saved, arrays = _dump_policy(snapshot.policy)
     arrays = arrays | under(_STATE, {name: state.pop(name) for name in held})
-    content: dict[str, Any] = {"seq": snapshot.seq, "policy": saved, "state": state}
+    content: Scalars = {"seq": snapshot.seq, "policy": saved, "state": state}
     for number, policy in snapshot.candidates.items():
         saved, own = _dump_policy(policy)
         content.setdefault("candidates", {})[str(number)] = saved
@@ -244,13 +246,15 @@ def _dump(snapshot: Snapshot) -> list[bytes | memoryview]:
     return files.to_parts(_KIND, content, arrays)
 
 
-def _dump_policy(policy: Any) -> tuple[dict[str, Any], Arrays]:
+def _dump_policy(policy: AnyPolicy) -> tuple[Scalars, Arrays]:
     scalars, arrays = policy.dump()
     return {"kind": policy.kind, "scalars": scalars}, arrays
 
 
-def _undump_policy(saved: dict[str, Any], arrays: Arrays) -> Any:
-    return POLICIES.of_kind(saved["kind"]).undump(saved["scalars"], arrays)
+def _undump_policy(saved: Scalars, arrays: Arrays) -> AnyPolicy:
+    policy = POLICIES.of_kind(saved["kind"]).undump(saved["scalars"], arrays)
+    assert isinstance(policy, (PerAction, Policy))  # noqa: S101  (for the type checker)
+    return policy
 
 
 def _load(contents: files.Contents, name: str) -> Snapshot:

@@ -20,6 +20,10 @@ def _crc(name: str = "crc") -> sa.Column[int]:
     return sa.Column(name, sa.BigInteger)
 
 
+StoredRow = sa.Row[Any]
+"""A row as the database returns it, with its columns as attributes."""
+Query = sa.Select[Any]
+
 service = sa.Table(
     "sketchbandit_service",
     _metadata,
@@ -176,9 +180,7 @@ def migrate(connection: sa.Connection) -> None:
     connection.execute(service.update().values(format=FORMAT))
 
 
-def in_order(
-    connection: sa.Connection, query: sa.Select[Any], seq: sa.Column[int], page: int
-) -> Iterator[Any]:
+def in_order(connection: sa.Connection, query: Query, seq: sa.Column[int], page: int) -> Iterator[StoredRow]:
     """The rows of ``query`` in order, ``page`` at a time. Memory does not depend on their number."""
     after = -1
     while rows := connection.execute(query.where(seq > after).order_by(seq).limit(page)).all():
@@ -186,7 +188,7 @@ def in_order(
         after = rows[-1].seq
 
 
-def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
+def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[StoredRow]:
     """All rows in order, with all columns, in bounded memory."""
     if table is not decisions:
         yield from in_order(connection, sa.select(table), table.c.seq, _PAGE)
@@ -196,8 +198,8 @@ def all_rows(connection: sa.Connection, table: sa.Table) -> Iterator[Any]:
 
 
 def pages(
-    connection: sa.Connection, query: sa.Select[Any], large: Sequence[str] = ("features", "arms", "top")
-) -> Iterator[Sequence[Any]]:
+    connection: sa.Connection, query: Query, large: Sequence[str] = ("features", "arms", "top")
+) -> Iterator[Sequence[StoredRow]]:
     """The rows of a query on ``decisions`` in order, some at a time: a few MiB, or one row.
 
     ``large`` are the columns of the query that can take more than a few bytes.

@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import sqlalchemy as sa
 
 from sketchbandit_service.storage import tables
 from sketchbandit_service.storage.checksums import ROWS, arm_crc, sealed
-from sketchbandit_service.storage.records import Record, Row, Slate, Statements
+from sketchbandit_service.storage.records import ArmRow, Record, Row, Slate, Statements
 
 _MOST_ROWS = 64
 _REPLACE = " ON CONFLICT (bandit, arm) DO UPDATE SET features = excluded.features, crc = excluded.crc"
@@ -33,14 +32,10 @@ def _rows(record: Record) -> tuple[Row, ...]:
     return () if isinstance(record, Statements) else (record,)
 
 
-def _put_arms(connection: sa.Connection, arms: Sequence[dict[str, Any]]) -> None:
+def _put_arms(connection: sa.Connection, arms: Sequence[ArmRow]) -> None:
     """Store arms. An existing arm keeps its place and gets new features."""
     text = _insert_text(tables.arms, len(arms), connection.dialect.paramstyle)
-    values = tuple(
-        value
-        for arm in arms
-        for value in (*arm.values(), arm_crc(arm["bandit"], arm["arm"], arm["features"]))
-    )
+    values = tuple(value for arm in arms for value in (*arm, arm_crc(arm.bandit, arm.arm, arm.features)))
     connection.exec_driver_sql(text + _REPLACE, values)
 
 

@@ -13,7 +13,7 @@ from sketchbandit_service.config import BanditConfig
 from sketchbandit_service.journal import Journal
 from sketchbandit_service.origin import Origin
 from sketchbandit_service.origins import Rewarded, learn_from
-from sketchbandit_service.politeness import politely
+from sketchbandit_service.pacing import politely
 from sketchbandit_service.problems import Invalid, Unavailable
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.storage.database import Database, StorageError
@@ -22,7 +22,7 @@ from sketchbandit_service.storage.snapshots import Snapshot, SnapshotStore
 log = logging.getLogger(__name__)
 
 
-class Beginnings:
+class Creation:
     """Creates bandits, empty or from a log."""
 
     def __init__(

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,7 +22,7 @@ import numpy as np
 from sketchbandit.errors import InputError, InputTypeError
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.candidate import Candidate
-from sketchbandit_service.chances import Chance, encode
+from sketchbandit_service.chance_bytes import Chance, encode
 from sketchbandit_service.costs import decide_cost
 from sketchbandit_service.journal import Journal
 from sketchbandit_service.metrics import Instruments
@@ -30,6 +30,7 @@ from sketchbandit_service.offered import ActionSet, Offered
 from sketchbandit_service.problems import Problem
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.storage.records import ChanceRow, DecisionRow
+from sketchbandit_service.types import AnyPolicy
 
 log = logging.getLogger(__name__)
 
@@ -192,7 +193,7 @@ def _judged(
     return found, perf_counter() - started
 
 
-def _chance(policy: Any, shown: _Shown, random: np.random.Generator) -> float:
+def _chance(policy: AnyPolicy, shown: _Shown, random: np.random.Generator) -> float:
     """The probability with which a policy would have chosen the shown arm.
 
     It is exact, except for Thompson sampling: there one arm is drawn, and the result, 0 or 1, is unbiased.

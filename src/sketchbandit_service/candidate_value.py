@@ -12,14 +12,59 @@ that came before it. So g does not depend on the interval itself.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import add
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from sketchbandit.evaluation.sequences import mixture_boundary
 from sketchbandit.evaluation.weights import unbalanced, undecided
-from sketchbandit_service.weighed import NOTHING, Weighed
+
+
+class WeightedSums(NamedTuple):
+    """Sums over decisions with weights w and rewards u, scaled to [0, 1].
+
+    >>> found = weighted_sums(2.0, 0.25) + weighted_sums(0.0, 1.0)
+    >>> found.count, found.weight, found.up, found.down_sq, found.own
+    (2, 2.0, 0.5, 2.25, 1.25)
+    """
+
+    count: int  # type: ignore[assignment]  # tuples have a method of that name
+    weight: float
+    weight_sq: float
+    up: float
+    """The sum of w u, ..."""
+    up_sq: float
+    """... the sum of its squares, ..."""
+    down_sq: float
+    """... and the sum of the squares of w (1 - u)."""
+    own: float
+    """The sum of u, ..."""
+    own_sq: float
+    """... and the sum of its squares."""
+    outside: int
+    """Rewards outside their range."""
+
+    def __add__(self, other: "WeightedSums") -> "WeightedSums":  # type: ignore[override]
+        return WeightedSums(*map(add, self, other))
+
+    @classmethod
+    def undump(cls, saved: Iterable[float]) -> Self:
+        """Back from a list."""
+        return cls._make(saved)
+
+
+NOTHING = WeightedSums(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
+
+
+def weighted_sums(weight: float, u: float) -> WeightedSums:
+    """The sums for one decision."""
+    up, down = weight * u, weight * (1.0 - u)
+    is_outside = not 0.0 <= u <= 1.0
+    return WeightedSums(1, weight, weight * weight, up, up * up, down * down, u, u * u, int(is_outside))
+
 
 LEVEL = 0.95
 """The probability with which the interval holds at all times at once."""
@@ -49,11 +94,11 @@ class Valued:
 class Value:
     """The state of an estimate: sums, and the V of four confidence sequences."""
 
-    def __init__(self, total: Weighed = NOTHING, variances: tuple[float, ...] = (0.0,) * 4) -> None:
+    def __init__(self, total: WeightedSums = NOTHING, variances: tuple[float, ...] = (0.0,) * 4) -> None:
         self.total = total
         self._variances = variances
 
-    def plus(self, stretch: Weighed) -> "Value":
+    def plus(self, stretch: WeightedSums) -> "Value":
         """The value with the decisions of one more interval."""
         pairs = zip(self._variances, _series(self.total), _series(stretch), strict=True)
         total, count = self.total, stretch.count
@@ -98,14 +143,14 @@ class Value:
         )
         return unbalanced(mean, error)
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> list[list[float]]:
         """The state as JSON."""
         return [list(self.total), list(self._variances)]
 
     @classmethod
-    def undump(cls, saved: list[Any]) -> "Value":
+    def undump(cls, saved: list[list[float]]) -> "Value":
         """Read what ``dump`` has written."""
-        return cls(Weighed(*saved[0]), tuple(saved[1]))
+        return cls(WeightedSums.undump(saved[0]), tuple(saved[1]))
 
 
 def _undecided(count: int, candidate: Interval, live: Interval) -> str:
@@ -117,7 +162,7 @@ def _undecided(count: int, candidate: Interval, live: Interval) -> str:
     return undecided(f"{count:,} decisions", count, better.value - worse.value, halves)
 
 
-def _series(of: Weighed) -> tuple[tuple[float, float], ...]:
+def _series(of: WeightedSums) -> tuple[tuple[float, float], ...]:
     """Sums, and sums of squares, of w u, w (1 - u), u and 1 - u."""
     return (
         (of.up, of.up_sq),

@@ -7,10 +7,11 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TypeVar
 
 from sketchbandit.errors import InputError, InputTypeError, SketchTooSmallWarning, WorldChangedWarning
-from sketchbandit_service.candidate import About, Candidate, about
+from sketchbandit.policy import PerAction
+from sketchbandit_service.candidate import About, Candidate, about, update
 from sketchbandit_service.config import ESTIMATE, BanditConfig
 from sketchbandit_service.costs import learn_cost
 from sketchbandit_service.describing import Stored
@@ -20,21 +21,23 @@ from sketchbandit_service.problems import Invalid
 from sketchbandit_service.scaling_bytes import decode as decode_scaling
 from sketchbandit_service.shadows import Shadows
 from sketchbandit_service.storage.records import DecisionRow, ScalingRow
+from sketchbandit_service.types import AnyPolicy
 from sketchbandit_service.vectors import decode
 
 Learning = Callable[[], None]
 """What the policy still has to learn from a record."""
 
+P = TypeVar("P", bound=AnyPolicy)
 _ABOUT = 4e-5  # seconds to describe one model
 
 
-def owned(policy: Any) -> Any:
+def owned(policy: P) -> P:
     """Make the policy leave scaling to the service, because scalings are records."""
     policy._scales_itself = False
     return policy
 
 
-class Learner(ABC):
+class PolicySet(ABC):
     """A policy that decides, and others that learn beside it."""
 
     lane: Lane
@@ -87,16 +90,15 @@ class Learner(ABC):
         """
         self._has_news = True
         features = decode(shown.features, self.config.dim)
-        told = (features, reward) if self.config.actions is None else (features, shown.arm_id, reward)
         try:
             with (
                 _refusals("the reward"),
                 suppress(SketchTooSmallWarning, WorldChangedWarning),
             ):  # health() keeps saying it
-                self.policy.update(*told)
+                update(self.policy, features, shown.arm_id, reward)
         finally:
             for candidate in candidates:
-                candidate.learn(told)
+                candidate.learn(features, shown.arm_id, reward)
 
     def learn_again(self, shown: DecisionRow, reward: float) -> None:
         """Learn from a reward of another bandit, before anything is decided."""
@@ -106,18 +108,22 @@ class Learner(ABC):
     def retire_all(self, actions: Sequence[str]) -> None:
         """Begin with these actions retired."""
         for action in actions:
+            self._retire(action, ())
             self._is_offered[action] = False
-            self.policy.retire(action)
 
     def _add(self, action: str, candidates: Sequence[Candidate]) -> None:
         self._has_news = True
-        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
-            policy.add(action)
+        for models in self._per_action(candidates):
+            models.add(action)
 
     def _retire(self, action: str, candidates: Sequence[Candidate]) -> None:
         self._has_news = True
-        for policy in (self.policy, *(candidate.policy for candidate in candidates)):
-            policy.retire(action)
+        for models in self._per_action(candidates):
+            models.retire(action)
+
+    def _per_action(self, candidates: Sequence[Candidate]) -> list[PerAction]:
+        policies = (self.policy, *(candidate.policy for candidate in candidates))
+        return [policy for policy in policies if isinstance(policy, PerAction)]
 
     def _promote(self, candidate: Candidate, kept: Candidate | None) -> None:
         """Let a candidate decide. Neither it nor the old policy is warming up."""
@@ -153,7 +159,7 @@ class Learner(ABC):
         self._has_news = False
         self._about = about(self.policy, self.stored)
         for candidate in self.shadows:
-            if candidate.policy is not None:  # otherwise it is about to be made
+            if candidate.is_made:  # otherwise it is about to be made
                 candidate.look()
 
     @property
@@ -165,7 +171,7 @@ class Learner(ABC):
     def _models(self) -> int:
         return (len(self._is_offered) or 1) * (1 + len(self.shadows))
 
-    def _copied(self, shadows: Sequence[Candidate]) -> tuple[Any, dict[int, Any], list[int]]:
+    def _copied(self, shadows: Sequence[Candidate]) -> tuple[AnyPolicy, dict[int, AnyPolicy], list[int]]:
         """Copy what the queue changes: the policies, and how many rewards each candidate refused."""
         policies = {one.number: copy.deepcopy(one.policy) for one in shadows}
         return copy.deepcopy(self.policy), policies, [one.refused for one in shadows]
