@@ -16,7 +16,7 @@ import pytest
 
 import sketchbandit as sb
 from sketchbandit.kernels import kernels
-from sketchbandit.kernels.view import COLUMNS, PLAIN, ROWS
+from sketchbandit.kernels.backend import COLUMNS, PLAIN, ROWS
 from sketchbandit.sketch.accounts import RowStats
 from tests.policies import EVERY, Matrix, saved, unit
 

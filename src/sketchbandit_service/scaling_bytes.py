@@ -3,7 +3,7 @@
 import numpy as np
 
 from sketchbandit.features import Scaling
-from sketchbandit.kernels.view import HEAD
+from sketchbandit.kernels.backend import HEAD
 
 _VERSION = b"1"
 

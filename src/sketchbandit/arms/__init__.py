@@ -32,7 +32,7 @@ from sketchbandit.arms.sets import (
     rows_of,
     sum_runs,
 )
-from sketchbandit.kernels.view import View
+from sketchbandit.kernels.backend import View
 
 __all__ = [
     "Arms",

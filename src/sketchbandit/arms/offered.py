@@ -10,7 +10,7 @@ from sketchbandit.arms.sets import DenseArms, OfRows, OfView, dense_arms, norm_s
 from sketchbandit.arms.store import Store, joined, make_store
 from sketchbandit.array_api import Array, Library
 from sketchbandit.arrays import AnyArray, Dtype, Matrix, Vector
-from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
+from sketchbandit.kernels.backend import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, PLAIN, ROWS, View
 from sketchbandit.linalg import inner, product
 
 

@@ -11,7 +11,7 @@ from sketchbandit.arms.sets import Arms, DenseArms, SparseArms, dense_arms
 from sketchbandit.array_api import is_foreign
 from sketchbandit.arrays import AnyArray, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
-from sketchbandit.kernels.view import View
+from sketchbandit.kernels.backend import View
 from sketchbandit.sketch.row_input import complaint, row_source
 
 _MOST_COPIED = 1 << 20  # numbers in a list of sets that is copied into one array

@@ -9,7 +9,7 @@ import numpy as np
 from sketchbandit.array_api import Array, Library
 from sketchbandit.arrays import AnyArray, Dtype, Matrix, Rows, Vector
 from sketchbandit.kernels import kernels, loops
-from sketchbandit.kernels.view import BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS, View
+from sketchbandit.kernels.backend import BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS, View
 from sketchbandit.linalg import AnyVector, SparseVector, inner_rows, product, row_norms_sq
 
 if TYPE_CHECKING:
@@ -409,7 +409,7 @@ def row_of(x: AnyArray, lens: Vector) -> Vector:
 
 
 def _fill(given: AnyArray, lens: Vector, rows: AnyArray) -> None:
-    """``kernels.lens.fill_rows`` in numpy."""
+    """``kernels.rounds.fill_rows`` in numpy."""
     dim, kind, bound = given.shape[1], lens[KIND], lens[BOUND]
     scaled = rows[:, :dim]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -104,8 +104,10 @@ class Linear(Estimate):
             or precision.rebuilds != self._seen_rebuilds
         ):
             self.sync()
-        theta = self.kept_theta
-        return None if theta is None or not self._is_plain else self._for_level(theta)
+        theta, scale = self.kept_theta, self.reward_scale
+        if theta is None or not self._is_plain:
+            return None
+        return theta if not scale.baseline or scale.shift == self.kept_level else self._for_level(theta)
 
     @property
     def affine_theta(self) -> AffineTheta | None:

@@ -434,7 +434,7 @@ def inverse_gaps_of_many(means: Vector, bounds: AnyArray, gamma: float) -> Vecto
 
 
 def inverse_gaps(means: Vector, gamma: float) -> Vector:
-    """1 / (K + gamma·gap), the rest to the best arm. ``kernels.choices`` has the compiled version."""
+    """1 / (K + gamma·gap), the rest to the best arm. ``kernels.search`` has the compiled version."""
     best = int(means.argmax())
     with np.errstate(over="ignore"):
         chances: Vector = 1.0 / (len(means) + gamma * (means[best] - means))

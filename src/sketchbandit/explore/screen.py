@@ -22,7 +22,7 @@ from sketchbandit.arms import OfferedArms
 from sketchbandit.arms.store import HALF, LEAST, UP
 from sketchbandit.array_api import Array, Library, Namespace, unit_of
 from sketchbandit.arrays import AnyArray, Matrix, Vector
-from sketchbandit.kernels.view import CONSTANT, KIND, ROWS
+from sketchbandit.kernels.backend import CONSTANT, KIND, ROWS
 from sketchbandit.linalg import inner, length_of, row_norms_sq
 from sketchbandit.precision import Precision
 

@@ -37,7 +37,8 @@ def search(asked: Question, arms: View, random: Random) -> int | None:
     Then a score is not finite, or nothing is compiled. For "bound" there is ``Precision.search``.
     """
     rule, theta, precision, radius, direction = asked
-    how, compiled, gamma = rule.chooses_by, loops(arms.array.size), _gamma(asked)
+    how, compiled = rule.chooses_by, loops(arms.array.size)
+    gamma = _gamma(asked) if how == "gap" else None
     if compiled is None or how is None or (how == "gap" and gamma is None):
         return None
     means = np.empty(len(arms.array))

@@ -13,7 +13,7 @@ from sketchbandit.arrays import AnyArray, Arrays, Rows, Scalars, Vector, taken_f
 from sketchbandit.errors import InputError, MergeError, RowError
 from sketchbandit.features.fitting import Rounds, Sample, fitted
 from sketchbandit.features.scaling import Scaling
-from sketchbandit.kernels.view import COLUMNS, KIND, PLAIN
+from sketchbandit.kernels.backend import COLUMNS, KIND, PLAIN
 from sketchbandit.sketch.checks import check_real
 from sketchbandit.sketch.row_input import ColumnNames, Name, RowBatch, complaint, read_rows, row_source
 
@@ -51,7 +51,7 @@ class Features:
     scaling : Scaling or None
         The present scaling; None if arms are read as they are.
     lens : array
-        The numbers of the scaling, in the form that the loops read (``kernels.view``).
+        The numbers of the scaling, in the form that the loops read (``kernels.backend``).
     sample : Sample or None
         The arms of the warm-up; None if there is none, or if it is over.
 

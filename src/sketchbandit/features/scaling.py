@@ -10,7 +10,7 @@ from scipy import sparse
 from sketchbandit.arms import Arms, SparseArms, View, dense_arms, rows_of
 from sketchbandit.arrays import AnyArray, Arrays, Rows, Scalars, Vector
 from sketchbandit.errors import FileError, InputError, InputTypeError
-from sketchbandit.kernels.view import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
+from sketchbandit.kernels.backend import AS_IS, BOUND, COLUMNS, CONSTANT, HEAD, KIND, ROWS
 from sketchbandit.sketch.checks import check_count, check_real
 from sketchbandit.sketch.row_input import row_source
 
@@ -58,7 +58,7 @@ class Scaling:
     def __init__(self, dim: int, lens: Vector, reach: Vector | None = None) -> None:
         self.dim = dim
         self.lens = lens
-        """All numbers, in the form that the loops read (``kernels.view``)."""
+        """All numbers, in the form that the loops read (``kernels.backend``)."""
         self.reach = reach
         for held in (lens, reach):
             if held is not None:

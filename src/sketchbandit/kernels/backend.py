@@ -4,8 +4,31 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sketchbandit.arrays import AnyArray, Vector
+
+AS_IS, ROWS, COLUMNS = 0.0, 1.0, 2.0
+KIND, BOUND, CONSTANT, HEAD = 0, 1, 2, 3
+PLAIN: Vector = np.zeros(0)
+"""The lens of arms without scaling."""
+PLAIN.flags.writeable = False  # as every lens: loops are compiled for one kind of array
+
+
+class View(NamedTuple):
+    """The arms z of a policy: the rows x of ``array``, each read through ``lens``. Nothing is copied.
+
+    A lens has a head of three numbers: the kind, the bound and the constant. ROWS: z = x / |x|. COLUMNS:
+    z = (x - centre)·factor, no entry beyond the bound; centre and factor follow the head. The constant is
+    appended to z, unless it is 0.
+    """
+
+    array: AnyArray
+    lens: Vector = PLAIN
+
 
 CANCELLED = 1e-6
 """|x|² - |u|² below this part of |x|² has lost more than six digits."""
@@ -33,6 +56,7 @@ def kernels() -> Loops:
         return None
 
 
+@lru_cache
 def loops(work: int) -> Loops:
     """``kernels`` for a call of so many multiplications. Long calls let other threads run."""
     compiled = kernels()
@@ -46,7 +70,9 @@ def all_are_long() -> Iterator[None]:
     """Treat every call as long, to compile those loops in advance, or to test them."""
     global _long  # noqa: PLW0603  (read by every call, set by none)
     _long = 0
+    loops.cache_clear()
     try:
         yield
     finally:
         _long = _LONG
+        loops.cache_clear()

@@ -1,15 +1,30 @@
 # mypy: allow-untyped-defs, allow-untyped-calls
-"""The arm, or the model, of the largest upper confidence bound, without the width of every one."""
+"""Searches: the best of many arms or models, by means, bounds, draws or gaps; products with short codes."""
 
-from math import inf, isfinite
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
+from sketchbandit.kernels.backend import CLOSE
 from sketchbandit.kernels.compiling import compiled, compiled_sum
-from sketchbandit.kernels.dense import leverage_of_dense, need_dense
-from sketchbandit.kernels.lens import inner_dim, norm_at, row_at, scan
-from sketchbandit.kernels.low_rank import leverage_until, need_rows
-from sketchbandit.kernels.sums import dot, dot_and_norm, need, upper_bound_of
+from sketchbandit.kernels.rounds import (
+    dot,
+    dot_and_norm,
+    dot_and_norm_at,
+    inner_dim,
+    leverage_of_dense,
+    leverage_until,
+    need,
+    need_dense,
+    need_rows,
+    norm_at,
+    row_at,
+    scan,
+    upper_bound_of,
+)
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
 
 _MARGIN = 1e-9  # of |x|² / shift: far more than rounding, so that none is ruled out that could be the best
 _LOOK_EVERY = 16  # rows of P between two looks whether the model can still win
@@ -255,3 +270,207 @@ def may_win_dense(x, norm_sq, mean, radius, least, inverse, pending, pending_cou
             if upper_bound_of(mean, radius, most) < least:
                 return False
     return True
+
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+
+@compiled
+def finite_means(arms, lens, theta, shift, radius, means):
+    """The means of all arms; whether they, and radius·width, are finite."""
+    need(inner_dim(arms, lens) == len(theta) and len(means) >= len(arms))
+    for k in range(len(arms)):
+        mean, norm_sq = dot_and_norm_at(arms, lens, k, theta)
+        if not isfinite(abs(mean) + radius * sqrt(norm_sq / shift)):
+            return False
+        means[k] = mean
+    return True
+
+
+@compiled
+def _largest_between(means, start, stop):
+    best = start
+    for k in range(start + 1, stop):
+        if means[k] > means[best]:
+            best = k
+    return best
+
+
+@compiled
+def _need_filled_sets(arms, bounds, found):
+    """Whether the sets lie one after the other among so many arms, none is empty, and each has its answer."""
+    need(len(bounds) == len(found) + 1 and bounds[0] >= 0 and bounds[-1] <= arms)
+    for i in range(len(found)):
+        need(bounds[i] < bounds[i + 1])
+
+
+@compiled
+def best_mean(arms, lens, theta, means):
+    """The arm of the largest mean; -1 if one is not finite."""
+    if not finite_means(arms, lens, theta, 1.0, 1.0, means):
+        return -1
+    return _largest_between(means, 0, len(arms))
+
+
+@compiled
+def best_means(arms, lens, theta, bounds, means, found):
+    """The arm of the largest mean of each of many sets; False if a mean is not finite."""
+    _need_filled_sets(len(arms), bounds, found)
+    if not finite_means(arms, lens, theta, 1.0, 1.0, means):
+        return False
+    for i in range(len(found)):
+        found[i] = _largest_between(means, bounds[i], bounds[i + 1]) - bounds[i]
+    return True
+
+
+@compiled
+def pick_by_gap(means, gamma, drawn):
+    """The arm that a uniform draw falls on, with chances 1 / (K + gamma·gap), the rest to the best arm."""
+    best = _largest_between(means, 0, len(means))
+    chances = np.empty(len(means))
+    others = 0.0
+    for k in range(len(means)):
+        if k != best:
+            chances[k] = 1.0 / (len(means) + gamma * (means[best] - means[k]))
+            others += chances[k]
+    chances[best] = max(0.0, 1.0 - others)
+    total, last = 0.0, best
+    for k in range(len(means)):
+        if chances[k] > 0.0:
+            last = k
+        total += chances[k]
+        if drawn < total:
+            return k
+    return last
+
+
+@compiled
+def pick_from_each(means, bounds, gamma, drawn, found):
+    """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
+    _need_filled_sets(len(means), bounds, found)
+    need(len(drawn) == len(found))
+    for i in range(len(found)):
+        found[i] = pick_by_gap(means[bounds[i] : bounds[i + 1]], gamma, drawn[i])
+
+
+@compiled
+def best_along(arms, lens, means, direction, radius):
+    """The arm i of the largest mean + radius·x'direction; -1 - i if an earlier one may be its copy.
+
+    The scores take the place of the means.
+    """
+    need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
+    return _best_between(arms, lens, means, direction, radius, 0, len(arms))
+
+
+@compiled
+def best_of_each(arms, lens, means, bounds, direction, radius, found):
+    """The same for many sets, of which the i-th has the arms bounds[i] to bounds[i + 1]."""
+    need(inner_dim(arms, lens) == len(direction) and len(means) == len(arms))
+    _need_filled_sets(len(arms), bounds, found)
+    for i in range(len(found)):
+        best = _best_between(arms, lens, means, direction, radius, bounds[i], bounds[i + 1])
+        found[i] = best - bounds[i] if best >= 0 else -1
+
+
+@compiled
+def _best_between(arms, lens, means, direction, radius, start, stop):
+    best, score, largest = start, -np.inf, 0.0
+    for k in range(start, stop):
+        value = means[k] + radius * dot_and_norm_at(arms, lens, k, direction)[0]
+        means[k] = value
+        largest = max(largest, abs(value))
+        if value > score:
+            best, score = k, value
+    for k in range(start, best):
+        if means[k] >= score - CLOSE * largest:
+            return -1 - best
+    return best
+
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+
+
+@compiled_sum
+def _coarse_dot(codes, vector):
+    total = np.float32(0.0)
+    for j in range(len(codes)):
+        total += np.float32(codes[j]) * vector[j]
+    return total
+
+
+@compiled
+def coarse_products(codes, steps, vector, products):
+    """The step of each row times codes'v, summed in float32."""
+    need(codes.shape[1] == len(vector) and len(steps) == len(products) == len(codes))
+    for k in range(len(codes)):
+        products[k] = steps[k] * _coarse_dot(codes[k], vector)
+
+
+@compiled
+def to_codes(rows, levels, codes, steps, slack):
+    """Rows in eight bits: codes times the step of the row, and how far the row is from that, squared."""
+    need(codes.shape == rows.shape and len(steps) == len(slack) == len(rows))
+    for k in range(len(rows)):
+        row, most = rows[k], 0.0
+        for j in range(len(row)):
+            most = max(most, abs(np.float64(row[j])))
+        step = np.float32(max(most / levels, 1e-30))
+        total = 0.0
+        for j in range(len(row)):
+            entry = np.float64(row[j])
+            code = min(max(np.rint(entry / step), -levels), levels)
+            codes[k, j] = np.int8(code)
+            off = entry - code * step
+            total += off * off
+        steps[k], slack[k] = step, total
+
+
+@compiled_sum
+def _dot(row, vector):
+    total = row[0] * vector[0]
+    for j in range(1, len(row)):
+        total += row[j] * vector[j]
+    return total
+
+
+@compiled_sum
+def _four_dots(arms, first, vector, products):
+    """More of memory under way at once."""
+    r0, r1, r2, r3 = arms[first], arms[first + 1], arms[first + 2], arms[first + 3]
+    t0, t1, t2, t3 = r0[0] * vector[0], r1[0] * vector[0], r2[0] * vector[0], r3[0] * vector[0]
+    for j in range(1, len(vector)):
+        t0 += r0[j] * vector[j]
+        t1 += r1[j] * vector[j]
+        t2 += r2[j] * vector[j]
+        t3 += r3[j] * vector[j]
+    products[first], products[first + 1], products[first + 2], products[first + 3] = t0, t1, t2, t3
+
+
+@compiled
+def row_products(arms, vector, products):
+    """x'v of every row, summed in the dtype of the arms."""
+    need(arms.shape[1] == len(vector) and len(products) == len(arms) and len(vector) > 0)
+    fours = len(arms) - len(arms) % 4
+    for k in range(0, fours, 4):
+        _four_dots(arms, k, vector, products)
+    for k in range(fours, len(arms)):
+        products[k] = _dot(arms[k], vector)
+
+
+@compiled_sum
+def _weighted_dots(row, vector, weights):
+    product, square = row[0] * vector[0], row[0] * row[0] * weights[0]
+    for j in range(1, len(row)):
+        product += row[j] * vector[j]
+        square += row[j] * row[j] * weights[j]
+    return product, square
+
+
+@compiled
+def weighted_products(arms, vector, weights, products, squares):
+    """x'v and Σ weights_j·x_j² of every row, summed in the dtype of the arms."""
+    need(arms.shape[1] == len(vector) == len(weights) and len(products) == len(squares) == len(arms))
+    need(len(vector) > 0)
+    for k in range(len(arms)):
+        products[k], squares[k] = _weighted_dots(arms[k], vector, weights)

@@ -401,23 +401,6 @@ class Posterior:
             raise _refused(norm_sq, reward)
         if self._checks_rewards:
             self.estimate.check_reward(reward)
-        step = self._learn(x, row, norm_sq, reward, leverage)
-        self.rounds += 1
-        clock = self.clock
-        if clock is not None and clock.is_due(1, step.change, self.precision.sketch):
-            self.forget_now(orthogonal=step.change.orthogonal)
-        return step
-
-    def _learn(
-        self,
-        x: AnyVector,
-        row: AnyArray,
-        norm_sq: float,
-        reward: float,
-        leverage: Leverage | None = None,
-        *,
-        predicts: bool = True,
-    ) -> Step:
         precision, estimate = self.precision, self.estimate
         scale, length = estimate.reward_scale, math.sqrt(norm_sq)
         total = estimate.mass_with(reward, length)
@@ -430,34 +413,38 @@ class Posterior:
         if not scale.has_begun:
             scale.begin(reward)
         if not norm_sq:  # a zero arm: no direction to learn about
-            change = sketch.take_one(row, norm_sq)
+            step = Step(sketch.take_one(row, norm_sq), math.nan, -1.0)
             precision.nothing_changed()
             scale.see(reward)
-            return Step(change, math.nan, -1.0)
-        if leverage is None:
-            leverage = precision.leverage(x, norm_sq)
-        quadratic = precision.inverse.quadratic(leverage, norm_sq)
-        if estimate.weighs:
-            error = reward - estimate.predict(x, leverage) if predicts else math.nan
-            weight = estimate.weight(x, norm_sq, reward, leverage)
-            change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
-            scale.see(reward)
-            estimate.learn(x, reward, None)
         else:
-            change, error = self._learn_plain(x, row, norm_sq, reward, leverage, predicts=predicts)
-        estimate.arm_lengths += length
-        estimate.reward_mass += abs(reward) * length
-        return Step(change, error, quadratic)
+            if leverage is None:
+                leverage = precision.leverage(x, norm_sq)
+            quadratic = precision.inverse.quadratic(leverage, norm_sq)
+            take = self._take_weighted if estimate.weighs else self._take
+            change, error = take(x, row, norm_sq, reward, leverage)
+            estimate.arm_lengths += length
+            estimate.reward_mass += abs(reward) * length
+            step = Step(change, error, quadratic)
+        self.rounds += 1
+        clock = self.clock
+        if clock is not None and clock.is_due(1, step.change, sketch):
+            self.forget_now(orthogonal=step.change.orthogonal)
+        return step
 
-    def _learn_plain(
-        self,
-        x: AnyVector,
-        row: AnyArray,
-        norm_sq: float,
-        reward: float,
-        leverage: Leverage,
-        *,
-        predicts: bool,
+    def _take_weighted(
+        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage
+    ) -> tuple[Change, float]:
+        """Learn if the sketch takes sqrt(weight)·x. Returns the prediction error too, or NaN."""
+        precision, estimate = self.precision, self.estimate
+        error = reward - estimate.predict(x, leverage)
+        weight = estimate.weight(x, norm_sq, reward, leverage)
+        change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
+        estimate.reward_scale.see(reward)
+        estimate.learn(x, reward, None)
+        return change, error
+
+    def _take(
+        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage
     ) -> tuple[Change, float]:
         """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
@@ -469,7 +456,7 @@ class Posterior:
             estimate.reward_scale.see(reward)
             precision.grown(x, norm_sq, leverage, change)
             return change, fused
-        error = reward - estimate.predict(x, leverage) if predicts else math.nan
+        error = reward - estimate.predict(x, leverage)
         estimate.reward_scale.see(reward)
         step = inverse.append(x, norm_sq, leverage) if follows else None
         if follows:
@@ -484,20 +471,11 @@ class Posterior:
 
         With a clock, give at most ``clock.room`` rows.
         """
-        change = self._learn_many(rows, norms_sq, rewards)
-        self.rounds += len(rewards)
-        clock = self.clock
-        if clock is not None and clock.is_due(len(rewards), change, self.sketch):
-            self.forget_now(orthogonal=change.orthogonal)
-        return change
-
-    def _learn_many(self, rows: AnyArray, norms_sq: Vector, rewards: Vector) -> Change:
         precision, estimate, change = self.precision, self.estimate, NO_CHANGE
         if estimate.weighs or len(rows) < precision.rows_worth_a_rebuild:
             for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
                 x = rows[i].astype(np.float64, copy=False)
-                step = self._learn(x, rows[i : i + 1], norm_sq, reward, predicts=False)
-                change = change.then(step.change)
+                change = change.then(self.learn(x, rows[i : i + 1], norm_sq, reward).change)
             return change
         change = precision.sketch.take(rows, norms_sq)
         precision.rebuild()
@@ -506,6 +484,10 @@ class Posterior:
             estimate.arm_lengths += math.sqrt(norm_sq)
             estimate.reward_mass += abs(reward) * math.sqrt(norm_sq)
         estimate.learn_many(rows.astype(np.float64, copy=False), rewards)
+        self.rounds += len(rewards)
+        clock = self.clock
+        if clock is not None and clock.is_due(len(rewards), change, self.sketch):
+            self.forget_now(orthogonal=change.orthogonal)
         return change
 
     # -- forgetting ---------------------------------------------------------------------------------

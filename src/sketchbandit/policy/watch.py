@@ -10,7 +10,7 @@ from sketchbandit.arrays import Matrix, Rows, Scalars, Vector
 from sketchbandit.errors import TooFewDigitsWarning, WorldChangedWarning
 from sketchbandit.features import Features
 from sketchbandit.features.scaling import Scaling
-from sketchbandit.kernels.view import HEAD
+from sketchbandit.kernels.backend import HEAD
 from sketchbandit.linalg import inner
 from sketchbandit.policy.health import (
     Complaints,

@@ -67,9 +67,9 @@ class UpdatedRoot:
             p[:] = solve_triangular(self._lower, row, lower=True, check_finite=False)
             for i in range(count):
                 p += self._back[i] * inner(self._rows[i], p) * self._rows[i]
+            length_sq = inner(p, p)
         else:
-            compiled.turn_row(self._lower, self._rows, self._back, count, row, p)
-        length_sq = inner(p, p)
+            length_sq = compiled.turn_row(self._lower, self._rows, self._back, count, row, p)
         if length_sq > _CLOSEST:  # rounding
             p *= np.sqrt(_CLOSEST / length_sq)
             length_sq = _CLOSEST

@@ -234,17 +234,21 @@ class Precision:
         return found
 
     def measure(self, x: Vector) -> tuple[float, Leverage | None]:
-        """|x|² of an arm that is about to be added, and its leverage if it is the arm chosen last."""
+        """|x|² of a dense arm that is about to be added, and its leverage if |x|² is finite."""
         if self.sketch.row_stats.version != self.seen_version:
             self.rebuild()
         compiled, chosen = kernels(), self.last_choice
-        if compiled is None or chosen is None or isinstance(chosen[0], SparseVector):
-            return norm_sq_of(x), None
-        norm_sq: float = compiled.norm_sq_if_equal(x, chosen[0])
-        if norm_sq > 0.0:
-            return norm_sq, chosen[1]
-        self.last_choice = None  # another arm is played
-        return -norm_sq, None
+        if compiled is None or (chosen is not None and isinstance(chosen[0], SparseVector)):
+            norm_sq = norm_sq_of(x)
+            return norm_sq, self.leverage(x, norm_sq) if norm_sq < math.inf else None
+        if chosen is None:
+            norm_sq = compiled.norm_sq(x, x)
+        else:
+            norm_sq = compiled.norm_sq_if_equal(x, chosen[0])
+            if norm_sq > 0.0:
+                return norm_sq, chosen[1]
+            self.last_choice, norm_sq = None, -norm_sq  # another arm is played
+        return norm_sq, self.inverse.leverage(x, norm_sq) if norm_sq < math.inf else None
 
     # -- following the sketch -------------------------------------------------------------------------
 
