@@ -73,7 +73,6 @@ GROUPS = (
         "sketches",
         "Small summaries of a stream of rows, each with a bound on its error.",
         defined=("sketch",),
-        modules=("sketch.budgets",),
         first=("AdaptiveSketch", "FrequentDirections", "DyadicBlockSketch"),
     ),
     Group(

@@ -20,8 +20,10 @@ class HeldBack(Generic[B]):
     Clicks come at once, and the default comes late. If each counted when it came, arms that are clicked would
     count too much. Sums are kept for intervals of deadlines, about 120 at most.
 
-    >>> held = HeldBack(WeightedSums, timeout=60.0)
-    >>> held.add(100.5, weighted_sums(2.0, 0.25))
+    >>> clicked = WeightedRewards()
+    >>> clicked.add(weight=2.0, reward=1.0)
+    >>> held = HeldBack(WeightedRewards, timeout=60.0)
+    >>> held.add(100.5, clicked)
     >>> held.due(100.9), [(at, happened.count) for at, happened in held.due(101.0)]
     ([], [(101.0, 1)])
     """
