@@ -12,7 +12,7 @@ from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 from sketchbandit.features import features
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import choose_again, kernels
 from tests.in_process import in_process
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background
@@ -37,10 +37,10 @@ def pytest_collection_finish() -> None:
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Run a test twice: with numpy alone, and with the compiled loops."""
     monkeypatch.setenv("SKETCHBANDIT_COMPILED", "1" if request.param == "compiled" else "0")
-    kernels.cache_clear()
+    choose_again()
     assert (kernels() is not None) == (request.param == "compiled")
     yield request.param
-    kernels.cache_clear()
+    choose_again()
 
 
 @pytest.fixture

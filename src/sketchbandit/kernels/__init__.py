@@ -1,5 +1,5 @@
 """The loops of a round, compiled by numba where that is installed."""
 
-from sketchbandit.kernels.backend import CANCELLED, CLOSE, all_are_long, kernels, loops
+from sketchbandit.kernels.backend import CANCELLED, CLOSE, all_are_long, choose_again, kernels, loops
 
-__all__ = ["CANCELLED", "CLOSE", "all_are_long", "kernels", "loops"]
+__all__ = ["CANCELLED", "CLOSE", "all_are_long", "choose_again", "kernels", "loops"]

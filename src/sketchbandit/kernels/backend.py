@@ -65,6 +65,12 @@ def loops(work: int) -> Loops:
     return importlib.import_module("sketchbandit.kernels.compiled").LONG_LOOPS
 
 
+def choose_again() -> None:
+    """Look again whether there are compiled loops: for tests, which change SKETCHBANDIT_COMPILED."""
+    kernels.cache_clear()
+    loops.cache_clear()
+
+
 @contextmanager
 def all_are_long() -> Iterator[None]:
     """Treat every call as long, to compile those loops in advance, or to test them."""
