@@ -359,12 +359,11 @@ class Posterior:
         self, arms: View, rule: Explore, random: np.random.Generator, direction: Vector | None = None
     ) -> int | None:
         """The rule's choice among dense arms in compiled calls; None if that is impossible."""
-        asked = self.ask(rule, direction)
-        if asked is None:
-            return None
         if rule.chooses_by == "bound":
-            return self.precision.search(arms, asked.theta, asked.radius)
-        return search(asked, arms, random)
+            theta = self.estimate.linear_theta
+            return None if theta is None else self.precision.search(arms, theta, self.radius)
+        asked = self.ask(rule, direction)
+        return None if asked is None else search(asked, arms, random)
 
     def ask(self, rule: Explore, direction: Vector | None = None) -> Question | None:
         """What the loops need to know to choose by this rule; None if margins are not x'theta."""
@@ -420,8 +419,10 @@ class Posterior:
             if leverage is None:
                 leverage = precision.leverage(x, norm_sq)
             quadratic = precision.inverse.quadratic(leverage, norm_sq)
-            take = self._take_weighted if estimate.weighs else self._take
-            change, error = take(x, row, norm_sq, reward, leverage)
+            if estimate.weighs:
+                change, error = self._take_weighted(x, row, norm_sq, reward, leverage)
+            else:
+                change, error = self._take(x, row, norm_sq, reward, leverage)
             estimate.arm_lengths += length
             estimate.reward_mass += abs(reward) * length
             step = Step(change, error, quadratic)
