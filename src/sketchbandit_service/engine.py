@@ -9,7 +9,6 @@ from sketchbandit.errors import InputError
 from sketchbandit.files import lock_folder
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.budget import Budget
-from sketchbandit_service.candidates import Candidates
 from sketchbandit_service.creation import Creation
 from sketchbandit_service.decisions import After, Decisions
 from sketchbandit_service.estimating import Estimator
@@ -17,6 +16,7 @@ from sketchbandit_service.journal import Journal
 from sketchbandit_service.metrics import Instruments
 from sketchbandit_service.ordering import Clock, Threads
 from sketchbandit_service.problems import Problem, Standby, Unavailable
+from sketchbandit_service.promotions import Candidates
 from sketchbandit_service.recovery import Recovered, recognise, recover
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.rewards import Rewards

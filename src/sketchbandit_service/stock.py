@@ -9,10 +9,10 @@ import sqlalchemy as sa
 
 from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit
-from sketchbandit_service.candidates import check_together
 from sketchbandit_service.journal import Journal
 from sketchbandit_service.ordering import SingleFlight, Threads
 from sketchbandit_service.problems import Invalid, NotFound, Problem, TooLarge
+from sketchbandit_service.promotions import check_together
 from sketchbandit_service.registry import Registry
 from sketchbandit_service.settings import Limits
 from sketchbandit_service.storage import tables

@@ -17,7 +17,7 @@ from sketchbandit.errors import InputError
 from sketchbandit_service.budget import Budget
 from sketchbandit_service.http import responses
 from sketchbandit_service.http.listening import Listener
-from sketchbandit_service.http.reading import Reader
+from sketchbandit_service.http.request_parser import Reader
 from sketchbandit_service.http.responses import head_of, problem_response
 from sketchbandit_service.problems import Busy, Unauthorised
 from sketchbandit_service.settings import Limits

@@ -19,8 +19,8 @@ from sketchbandit_service.api.arm_reader import ArmReader
 from sketchbandit_service.api.decisions import batch_answer, read_items
 from sketchbandit_service.api.json_cursor import Cursor
 from sketchbandit_service.api.npy import read_npy
-from sketchbandit_service.api.reading import digest, validated
 from sketchbandit_service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RewardRequest
+from sketchbandit_service.api.request_reader import digest, validated
 from sketchbandit_service.api.rows import Rows
 from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit

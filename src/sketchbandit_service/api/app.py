@@ -11,7 +11,7 @@ from sketchbandit.errors import InputError
 from sketchbandit_service.api.answers import written
 from sketchbandit_service.api.description import DOCS_POLICY, docs, openapi
 from sketchbandit_service.api.handlers import check_ready
-from sketchbandit_service.api.reading import content_type
+from sketchbandit_service.api.request_reader import content_type
 from sketchbandit_service.api.routing import Call, Route
 from sketchbandit_service.api.table import table
 from sketchbandit_service.engine import Engine

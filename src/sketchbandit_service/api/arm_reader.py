@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.json_cursor import Cursor
 from sketchbandit_service.api.npy import read_npy
-from sketchbandit_service.api.reading import check_field, digest, pieces, quotes, validated
 from sketchbandit_service.api.request_models import (
     ArmsRequest,
     DecideRequest,
@@ -17,6 +16,7 @@ from sketchbandit_service.api.request_models import (
     KeyedDecideRequest,
     storable,
 )
+from sketchbandit_service.api.request_reader import check_field, digest, pieces, quotes, validated
 from sketchbandit_service.api.rows import Rows
 from sketchbandit_service.arm_store import ArmStore
 from sketchbandit_service.bandit import Bandit

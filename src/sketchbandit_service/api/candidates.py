@@ -1,8 +1,8 @@
 """Handlers of the routes for candidates. Their docstrings appear in /docs."""
 
 from sketchbandit_service.api.answers import bandit_answer, candidate_answer, response
-from sketchbandit_service.api.reading import parse
 from sketchbandit_service.api.request_models import CandidateRequest, PromoteRequest, bandit_name
+from sketchbandit_service.api.request_reader import parse
 from sketchbandit_service.api.routing import Call
 from sketchbandit_service.http.messages import Response
 from sketchbandit_service.problems import Invalid

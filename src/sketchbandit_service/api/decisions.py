@@ -8,7 +8,8 @@ from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import decision_answer, failure, response, written
 from sketchbandit_service.api.arm_reader import ArmReader, Asked
 from sketchbandit_service.api.json_cursor import Cursor
-from sketchbandit_service.api.reading import (
+from sketchbandit_service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RequestModel
+from sketchbandit_service.api.request_reader import (
     AT_ONCE,
     NPY,
     PLAIN_AT_ONCE,
@@ -19,7 +20,6 @@ from sketchbandit_service.api.reading import (
     is_plain,
     query_top,
 )
-from sketchbandit_service.api.request_models import DecideBatchRequest, KeyedDecideRequest, RequestModel
 from sketchbandit_service.api.routing import Call
 from sketchbandit_service.budget import NeverFits
 from sketchbandit_service.engine import Engine

@@ -3,7 +3,6 @@
 from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import bandit_answer, response, stats_answer, written_list
 from sketchbandit_service.api.arm_reader import ArmReader
-from sketchbandit_service.api.reading import AT_ONCE, parse
 from sketchbandit_service.api.request_models import (
     ActionsRequest,
     BanditRequest,
@@ -11,6 +10,7 @@ from sketchbandit_service.api.request_models import (
     RetiredRequest,
     bandit_name,
 )
+from sketchbandit_service.api.request_reader import AT_ONCE, parse
 from sketchbandit_service.api.routing import Call
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.config import BanditConfig

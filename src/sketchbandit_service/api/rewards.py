@@ -4,8 +4,8 @@ from sketchbandit_service.api import prices
 from sketchbandit_service.api.answers import response, written
 from sketchbandit_service.api.decisions import batch_answer, each, read_items
 from sketchbandit_service.api.json_cursor import Cursor
-from sketchbandit_service.api.reading import parse, read_fields, validated
 from sketchbandit_service.api.request_models import RewardBatchRequest, RewardRequest, ShownReward
+from sketchbandit_service.api.request_reader import parse, read_fields, validated
 from sketchbandit_service.api.routing import Call
 from sketchbandit_service.bandit import Bandit
 from sketchbandit_service.engine import Engine

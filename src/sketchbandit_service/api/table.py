@@ -8,7 +8,7 @@ from sketchbandit_service.api import candidates
 from sketchbandit_service.api import handlers as do
 from sketchbandit_service.api import request_models as asked
 from sketchbandit_service.api.decisions import decide, decide_batch
-from sketchbandit_service.api.reading import NPY
+from sketchbandit_service.api.request_reader import NPY
 from sketchbandit_service.api.rewards import reward, reward_batch
 from sketchbandit_service.api.routing import Route, Table
 from sketchbandit_service.http.messages import JSON

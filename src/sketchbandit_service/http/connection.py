@@ -6,7 +6,7 @@ from math import inf
 from typing import cast
 
 from sketchbandit_service.http.messages import READING, Request, Response
-from sketchbandit_service.http.reading import Reader
+from sketchbandit_service.http.request_parser import Reader
 from sketchbandit_service.http.responses import CONTINUE, problem_response, write
 from sketchbandit_service.http.shared import Shared, State
 from sketchbandit_service.problems import Busy, Malformed, Problem
