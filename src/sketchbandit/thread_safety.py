@@ -8,7 +8,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
-Lock = AbstractContextManager[Any]
+Lock = AbstractContextManager[object]
 _ReentrantLock: Any = type(threading.RLock())  # threading.RLock itself is a function
 Method = TypeVar("Method", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -84,7 +84,7 @@ def thread_safe(cls: type[T]) -> type[T]:
     return cls
 
 
-def lock_public(cls: type[Any]) -> None:
+def lock_public(cls: type[object]) -> None:
     """Let the public methods and properties that a class defines hold its lock, but what never changes."""
     for name, member in list(vars(cls).items()):
         is_public = not name.startswith("_") or name == "__repr__"
@@ -96,7 +96,7 @@ def __copy__(self: T) -> T:  # noqa: N807  (a method, given to classes)
     return copy.deepcopy(self)  # two objects never share their arrays
 
 
-def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:  # noqa: N807
+def __deepcopy__(self: Any, memo: dict[int, object]) -> object:  # noqa: N807
     with self._lock:
         twin = object.__new__(type(self))
         memo[id(self)] = twin
@@ -104,23 +104,23 @@ def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:  # noqa: N807
         return twin
 
 
-def __getstate__(self: Any) -> dict[str, Any]:  # noqa: N807
+def __getstate__(self: Any) -> dict[str, object]:  # noqa: N807
     with self._lock:  # a copy, because pickling goes on after this returns
         return copy.deepcopy(_state(self))
 
 
-def __setstate__(self: Any, state: dict[str, Any]) -> None:  # noqa: N807
+def __setstate__(self: Any, state: dict[str, object]) -> None:  # noqa: N807
     set_state(self, state)
 
 
-def set_state(self: Any, state: dict[str, Any]) -> None:
+def set_state(self: Any, state: dict[str, object]) -> None:
     """Set the attributes of a copy, and give it a lock of its own."""
     for name, value in state.items():  # vars(self) would make later attribute access slower
         setattr(self, name, value)
     self._lock = getattr(self, "_make_lock", SharedLock)()
 
 
-def _state(thing: HasLock) -> dict[str, Any]:
+def _state(thing: HasLock) -> dict[str, object]:
     """The attributes of a copy."""
     left_out = dict.fromkeys(getattr(thing, "_scratch", ()))
     return {name: value for name, value in {**vars(thing), **left_out}.items() if name != "_lock"}
@@ -142,7 +142,7 @@ def _locked(member: Any) -> Any:
         return member
 
     @wraps(member)
-    def locked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def locked(self: Any, *args: object, **kwargs: object) -> object:
         with self._lock:
             return member(self, *args, **kwargs)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from sketchbandit.arms.sets import Arms, DenseArms, SparseArms, dense_arms
 from sketchbandit.array_api import is_foreign
-from sketchbandit.arrays import AnyArray, Vector
+from sketchbandit.arrays import AnyArray, Dtype, Rows, Vector
 from sketchbandit.errors import InputError, InputTypeError, RowError
 from sketchbandit.kernels.backend import View
 from sketchbandit.sketch.row_input import complaint, row_source
@@ -17,7 +17,7 @@ from sketchbandit.sketch.row_input import complaint, row_source
 _MOST_COPIED = 1 << 20  # numbers in a list of sets that is copied into one array
 
 
-def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool = False) -> Arms:
+def read_arms(arms: Any, dim: int, dtype: Dtype, *, may_be_empty: bool = False) -> Arms:
     """``arms`` as (K, dim) of the policy's dtype; whether they are finite shows in their norms.
 
     float32 arms stay as they are where the policy has float64, which changes no number: a catalogue is not
@@ -38,7 +38,7 @@ def read_arms(arms: Any, dim: int, dtype: np.dtype[Any], *, may_be_empty: bool =
         return DenseArms(source if is_ready(source, dtype) else np.require(source, dtype, ["C", "A"]))
 
 
-def is_ready(arms: AnyArray, dtype: np.dtype[Any]) -> bool:
+def is_ready(arms: AnyArray, dtype: Dtype) -> bool:
     """Whether arms need no conversion."""
     fits = arms.dtype == dtype or (arms.dtype == np.float32 and dtype == np.float64)
     return fits and arms.flags.c_contiguous and arms.flags.aligned
@@ -72,7 +72,7 @@ def is_scalar(reward: Any) -> bool:
         return False
 
 
-def read_reward(reward: Any) -> float:
+def read_reward(reward: object) -> float:
     """Read one finite reward."""
     if np.ma.is_masked(reward):
         raise InputError("the reward is masked; leave out this arm, or give its reward")
@@ -124,7 +124,7 @@ class Batch(NamedTuple):
         return dense_arms(self.arms._replace(array=some))
 
 
-def read_sets(batch: Any) -> AnyArray | list[Any]:
+def read_sets(batch: Any) -> AnyArray | list[Rows]:
     """The sets of a batch, as given: an array (sets, arms, dim), or a list."""
     if hasattr(batch, "ndim") and batch.ndim != 3:
         raise InputError(
@@ -140,7 +140,7 @@ def read_sets(batch: Any) -> AnyArray | list[Any]:
     return batch if type(batch) is np.ndarray else list(batch)
 
 
-def batch_counts(sets: AnyArray | list[Any]) -> list[int]:
+def batch_counts(sets: AnyArray | list[Rows]) -> list[int]:
     """The number of arms of every set."""
     return [arms.shape[0] if hasattr(arms, "shape") else len(arms) for arms in sets]
 
@@ -152,7 +152,7 @@ def in_set(number: int, error: InputError | InputTypeError) -> Exception:
     return type(error)(f"set {number}: {error}")
 
 
-def batch_of(batch: Any, dim: int, dtype: np.dtype[Any]) -> Batch | None:
+def batch_of(batch: Any, dim: int, dtype: Dtype) -> Batch | None:
     """The sets as one array, if all are dense and need no conversion; else None. An array is not copied."""
     if type(batch) is np.ndarray and batch.shape[2] == dim and all(batch.shape) and is_ready(batch, dtype):
         count, each = batch.shape[:2]

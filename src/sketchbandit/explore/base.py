@@ -89,7 +89,7 @@ class Explore(ABC):
         self.floor = check_real("floor", floor, at_least=0.0, at_most=1.0)
         self.seed = None if seed is None else check_count("seed", seed, at_least=0)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if self._is_bound and name in setting_names(type(self)):
             raise InputError(
                 f"this rule belongs to a policy, so its {name} cannot change; give the policy a new rule: "
@@ -256,12 +256,12 @@ def mixed(chance: float, share: float, count: int) -> float:
     return chance if not share else (1.0 - share) * chance + share / count
 
 
-def check_factor(name: str, value: Any) -> float | Confidence:
+def check_factor(name: str, value: object) -> float | Confidence:
     """Check a constant >= 0 or a Confidence."""
     return value if isinstance(value, Confidence) else check_real(name, value, at_least=0.0)
 
 
-def check_strength(name: str, value: Any) -> float | Confidence | Auto:
+def check_strength(name: str, value: object) -> float | Confidence | Auto:
     """Check a constant >= 0, a Confidence, or "auto"."""
     return "auto" if isinstance(value, str) and value == "auto" else check_factor(name, value)
 
@@ -271,10 +271,9 @@ def _settings_of(rule: Explore) -> Scalars:
     return {name: vars(value) if isinstance(value, Confidence) else value for name, value in values.items()}
 
 
-def read_setting(value: Any) -> Any:
+def read_setting(value: object) -> Any:
     """A setting from JSON. A dict with the fields of a Confidence becomes one."""
-    is_confidence = isinstance(value, dict) and value.keys() == FIELDS
-    return Confidence(**value) if is_confidence else value
+    return Confidence(**value) if isinstance(value, dict) and value.keys() == FIELDS else value
 
 
 def chances_of(rule: Explore, candidates: Candidates) -> Vector:

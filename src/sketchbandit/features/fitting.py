@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -94,7 +94,7 @@ class Sample:
         return made
 
 
-def _thinned(rows: Any, most: int, start: int) -> Rows:
+def _thinned(rows: Rows, most: int, start: int) -> Rows:
     """At most so many rows, evenly spaced. Where they start differs from request to request."""
     step = max(1, -(-rows.shape[0] // most))
     return rows[start % step :: step]
@@ -143,7 +143,7 @@ Rounds = Sequence[tuple[Rows, Vector]]
 
 
 def fitted(
-    wanted: str | None, arms: Any, constant: float, rounds: Rounds = (), ridge: float = 1.0
+    wanted: str | None, arms: Rows, constant: float, rounds: Rounds = (), ridge: float = 1.0
 ) -> Scaling:
     """The scaling that was asked for. "auto" chooses by the look of the arms, and by their rewards so far."""
     dim = arms.shape[1]
@@ -177,10 +177,10 @@ class _Columns(NamedTuple):
     entry. A column that was always 0 has no known scale.
     """
 
-    arms: Any
+    arms: Rows
     centre: Vector
     spread: Vector
-    live: Any
+    live: Rows
     """Whether a column varied."""
 
     @classmethod
@@ -324,7 +324,7 @@ def _largest(arms: Rows) -> Vector:
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest, np.float64).ravel()
 
 
-def _root_mean_square(arms: Any, unit: Vector) -> Vector:
+def _root_mean_square(arms: Rows, unit: Vector) -> Vector:
     """The root mean square of every column, including zeros."""
     squares = np.square(arms.data / unit[arms.indices])
     sums = np.bincount(arms.indices, weights=squares, minlength=arms.shape[1])
