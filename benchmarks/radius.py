@@ -14,7 +14,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import sketchbandit as sb
-from sketchbandit.precision.determinant import GrowingGram
+from sketchbandit.precision.precision import GrowingGram
 
 ROUNDS, PERMUTATIONS, RIDGE, BETA = 2000, 5, 1.0, 0.1
 CONFIDENCE = sb.Confidence(noise=0.1, theta_norm=1.0, arm_norm=1.0, delta=0.01)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.estimate.generalized import implicit_margin
+from sketchbandit.estimate.one_pass import implicit_margin
 from tests.one_pass import MODELS, SKETCHES, Clicks, Oracle, arms_of, trained
 from tests.policies import saved
 

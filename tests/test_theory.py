@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 
 import sketchbandit as sb
 from sketchbandit import theory
-from sketchbandit.precision.determinant import GrowingGram
+from sketchbandit.precision.precision import GrowingGram
 from sketchbandit.testing import Stream, make_rows, streams
 from tests.policies import CERTIFIED, Matrix, design_radius, rounds, unit
 

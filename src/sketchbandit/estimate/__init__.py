@@ -5,8 +5,8 @@
 from sketchbandit.estimate.base import AffineTheta, Estimate
 from sketchbandit.estimate.reward_scale import STRENGTH, RewardScale
 from sketchbandit.estimate.linear import Linear
-from sketchbandit.estimate.generalized import Logistic, Poisson
-from sketchbandit.estimate.robust import Robust
+from sketchbandit.estimate.one_pass import Logistic, Poisson
+from sketchbandit.estimate.one_pass import Robust
 # isort: on
 
 __all__ = [

@@ -4,11 +4,15 @@ from sketchbandit.linalg.covariance import (
     Factor,
     PackedSymmetric,
     add_rows_to_covariance,
+    are_independent,
     covariance_error,
     covariance_of,
+    extend_span,
     factor_of_covariance,
     fd_bound,
     gram_spectrum,
+    rank_tolerance,
+    row_space,
     singular_values_sq,
     spectral_error,
     symmetric_root,
@@ -36,7 +40,6 @@ from sketchbandit.linalg.products import (
     times_rows,
 )
 from sketchbandit.linalg.shrink import Shrinkage, shrink, storing_error
-from sketchbandit.linalg.span import are_independent, extend_span, rank_tolerance, row_space
 
 __all__ = [
     "SCALING_ROUNDING",

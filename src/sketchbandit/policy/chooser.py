@@ -11,14 +11,13 @@ import numpy as np
 from sketchbandit.arms import Arms, Offer, OfferedArms
 from sketchbandit.array_api import is_foreign, library_of
 from sketchbandit.arrays import AnyArray, Scalars, Vector
-from sketchbandit.errors import InputError, InputTypeError
+from sketchbandit.errors import FileError, InputError, InputTypeError
 from sketchbandit.explore import ArmCandidates, Candidates, Choice, Explore, Ranking, Scores, upper_bound
 from sketchbandit.explore.base import mixed
 from sketchbandit.explore.candidates import Left
 from sketchbandit.explore.screen import best_of_each, can_share, screened
 from sketchbandit.explore.search import Question, aim_of
 from sketchbandit.features import Features
-from sketchbandit.policy.files import restored_generator
 from sketchbandit.policy.posterior import Posterior
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import ColumnNames
@@ -440,3 +439,13 @@ def given_back(values: Vector, arms: object) -> Any:
     """Values in the array library, and on the device, that the arms came from."""
     library = arms.arms.library if isinstance(arms, Offer) else library_of(arms) if is_foreign(arms) else None
     return values if library is None or library.on_host else library.put(values, library.widest)
+
+
+def restored_generator(state: Any) -> np.random.Generator:
+    """The generator that continues from a saved state."""
+    made = np.random.PCG64(0)
+    try:
+        made.state = state
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise FileError(f"the file is damaged: the state of the generator makes no sense: {error}") from error
+    return np.random.Generator(made)

@@ -1,10 +1,10 @@
-"""What a policy over arms and a set of models per action have in common: features, warm-up and rule."""
+"""What a policy over arms and a set of models per action have in common: features, warm-up, rule, files."""
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,19 +12,77 @@ from scipy import sparse
 from sketchbandit.arms import Arms, Offer
 from sketchbandit.arrays import Arrays, Dtype, Rows, RowsLike, Scalars, Vector, taken_from, under
 from sketchbandit.errors import InputError, InputTypeError, MergeKindError
-from sketchbandit.estimate import Estimate
-from sketchbandit.explore import Explore
-from sketchbandit.explore.base import check_rule
+from sketchbandit.estimate import Estimate, Linear
+from sketchbandit.estimate.base import MODELS
+from sketchbandit.explore import UCB, Explore
+from sketchbandit.explore.base import RULES, check_rule
 from sketchbandit.features import Features, Scaling
 from sketchbandit.features.fitting import as_arrays, from_arrays, stacked
 from sketchbandit.policy.chooser import Chooser, Random
 from sketchbandit.policy.health import Complaints, say
+from sketchbandit.precision import Saved
 from sketchbandit.registry import Registry
 from sketchbandit.serialization import Stored
 from sketchbandit.sketch import Sketch
+from sketchbandit.sketch.base import SKETCHES
 from sketchbandit.sketch.checks import check_count
 from sketchbandit.sketch.row_input import Name
 from sketchbandit.thread_safety import both_locks, holds_the_lock
+
+
+class Part(Protocol):
+    """A part of a policy that can be saved."""
+
+    def content(self) -> tuple[Scalars, Arrays]:
+        """JSON values and arrays, without a copy."""
+
+
+class Parts(NamedTuple):
+    """What ``restored_parts`` found in a file."""
+
+    sketch: Sketch
+    explore: Explore
+    estimate: Estimate
+    learned: Saved
+    """The arguments of ``estimate.restore``, to be called once the estimate is bound."""
+    precision: Saved | None
+    """None if the precision has to be computed again."""
+    blank: Sketch | None = None
+    """The sketch before it has learned anything, for a warm-up."""
+
+
+def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
+    """JSON values and arrays of all parts."""
+    scalars: Scalars = {}
+    arrays: Arrays = {}
+    for name, part in parts.items():
+        content, held = part.content()
+        kind = getattr(part, "kind", None)
+        scalars[name] = content if kind is None else {"kind": kind, "content": content}
+        arrays |= under(name, held)
+    return scalars, arrays
+
+
+def restored_parts(scalars: Scalars, arrays: Arrays, **extra: Any) -> Parts:
+    """Read the parts of a policy. ``extra`` goes to the sketch."""
+    saved = scalars["sketch"]
+    sketch = SKETCHES.of_kind(saved["kind"]).undump(saved["content"], taken_from("sketch", arrays), **extra)
+    if "system" in scalars:  # a file of 0.7: the rest is computed again from the sketch and b
+        learned: Saved = {"is_sparse": False}, {"b": taken_from("system", arrays)["b"]}
+        return Parts(sketch, UCB(), Linear(), learned, None)
+    rule, estimate = scalars["explore"], scalars["estimate"]
+    blank = None
+    if "blank" in scalars:
+        empty, held = scalars["blank"], taken_from("blank", arrays)
+        blank = SKETCHES.of_kind(empty["kind"]).undump(empty["content"], held, **extra)
+    return Parts(
+        sketch,
+        RULES.of_kind(rule["kind"]).undump(rule["content"], taken_from("explore", arrays)),
+        MODELS.of_kind(estimate["kind"]).made_for(estimate["content"]),
+        (estimate["content"], taken_from("estimate", arrays)),
+        (scalars["precision"], taken_from("precision", arrays)),
+        blank,
+    )
 
 
 class InitialState(NamedTuple):

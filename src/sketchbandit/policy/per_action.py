@@ -28,9 +28,8 @@ from sketchbandit.policy.actions import (
     some_of,
 )
 from sketchbandit.policy.chooser import Chooser, Random
-from sketchbandit.policy.files import Part, content_of
 from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_action_sentence
-from sketchbandit.policy.learner import POLICIES, Learner, copy_of_rule
+from sketchbandit.policy.learner import POLICIES, Learner, Part, content_of, copy_of_rule
 from sketchbandit.policy.policy import LinUCB
 from sketchbandit.policy.posterior import Clock
 from sketchbandit.sketch.checks import check_count

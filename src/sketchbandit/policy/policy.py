@@ -32,9 +32,17 @@ from sketchbandit.explore.search import Question, chances_many, search_many
 from sketchbandit.features import Features, Intercept, Kind, Scaling
 from sketchbandit.html_repr import Facts, amount, certificate
 from sketchbandit.policy.chooser import Choices, Chooser, Random, best_of_offers, choices_of, given_back
-from sketchbandit.policy.files import Part, content_of, restored_parts
 from sketchbandit.policy.health import Complaints, Health, are_enough_to_try, say, untried_arms_sentence
-from sketchbandit.policy.learner import ArmsLike, InitialState, Learner, WarmUp, copy_of_rule
+from sketchbandit.policy.learner import (
+    ArmsLike,
+    InitialState,
+    Learner,
+    Part,
+    WarmUp,
+    content_of,
+    copy_of_rule,
+    restored_parts,
+)
 from sketchbandit.policy.posterior import (
     Clock,
     Posterior,
