@@ -241,3 +241,11 @@ def test_rewards_and_weights_beyond_what_was_promised_are_refused() -> None:
     assert wide.high - wide.low > usual.high - usual.low
     heavy = evaluate(log, policies, ("dr",), max_weight=400.0)[0]
     assert heavy.high - heavy.low > usual.high - usual.low
+
+
+def test_numbers_so_small_that_their_squares_vanish() -> None:
+    """The bound of tiny numbers is the tiny bound of the numbers."""
+    values = np.random.default_rng(0).random(50)
+    bound = lower_bound(Numbers.of(values), 0.0, 0.025)
+    tiny = lower_bound(Numbers.of(1e-200 * values), 0.0, 0.025)
+    assert tiny == pytest.approx(1e-200 * bound, rel=1e-9)

@@ -371,3 +371,20 @@ def test_settings_are_keyword_only() -> None:
     """Only dim may be positional."""
     with pytest.raises(TypeError):
         sb.FrequentDirections(5, 3)  # type: ignore[call-arg]
+
+
+def test_products_of_rows_take_little_memory_and_no_rubbish() -> None:
+    """Forgetting touches what is known alone; a sketch that grows gives the products up."""
+    policy = sb.LinUCB(sb.AdaptiveSketch(600, size=10, epsilon=1e-9), forget=0.9)
+    for x in np.random.default_rng(0).standard_normal((250, 600)):
+        policy.update(x, 1.0)
+    grown = policy.sketch._store.buffer
+    assert grown._products.nbytes <= grown._array.nbytes / 8
+    policy = sb.soful(200, size=5)
+    for x in np.random.default_rng(0).standard_normal((8, 200)):
+        policy.update(x, 1.0)
+    buffer = policy.sketch._store.buffer
+    assert len(buffer._products) > buffer._filled > 0
+    buffer._products[buffer._filled :] = 1.7e308
+    with np.errstate(all="raise"):
+        buffer.scale(2.0)

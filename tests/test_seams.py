@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import sketchbandit as sb
-from sketchbandit.kernels import kernels
+from sketchbandit.kernels import choose_again, kernels
 from sketchbandit.policy.recipes import RECIPES, build
 from sketchbandit.testing import Stream, streams
 from tests.policies import EVERY, rounds, saved, train, unit
@@ -589,3 +589,104 @@ def test_a_mean_needs_no_width() -> None:
     """It is told where a width would overflow."""
     policy = sb.oful(2, ridge=1e-300)
     assert policy.mean(np.eye(2) * 1e10).tolist() == [0.0, 0.0]
+
+
+class _Told(sb.Estimate):
+    """A mean reward that is the same for all arms, with a setting, and weights that may be wrong."""
+
+    kind = "test-told-estimate"
+    weighs = True
+
+    def __init__(self, share: float = 0.5, *, content: float = 1.0) -> None:
+        self.share, self.content = share, content
+
+    theta = property(lambda self: np.zeros(self.precision.sketch.dim))
+    nbytes = 0
+
+    def weight(self, *given: Any) -> float:
+        del given
+        return self.content
+
+    def learn(self, x: Any, reward: float, step: Any) -> None:
+        del x, reward, step
+
+    def add(self, other: Any) -> None:
+        del other
+
+    def dump(self) -> Any:
+        return {}, {}
+
+    def restore(self, scalars: Any, arrays: Any) -> None:
+        del scalars, arrays
+
+
+def test_settings_of_a_reward_model_are_saved_and_compared(tmp_path: Path) -> None:
+    """As those of a rule are: constructor arguments that are attributes of the same name."""
+    policy = sb.LinUCB(sb.ExactSketch(2), rewards=_Told(0.25, content=0.5))
+    assert "rewards=_Told(share=0.25, content=0.5)" in repr(policy)
+    policy.update([1.0, 0.0], 1.0)
+    policy.save(tmp_path / "p")
+    assert sb.load(tmp_path / "p", sb.LinUCB).estimate.settings() == {"share": 0.25, "content": 0.5}
+    with pytest.raises(sb.MergeError, match=r"rewards is _Told\(share=0.25.*_Told\(share=0.5"):
+        policy.merge(sb.LinUCB(sb.ExactSketch(2), rewards=_Told(0.5, content=0.5)))
+
+
+@pytest.mark.parametrize("weight", [np.nan, -1.0, 2.0])
+def test_a_weight_out_of_its_range_is_refused(weight: float) -> None:
+    """By the name of the model, and nothing is learned."""
+    policy = sb.LinUCB(sb.ExactSketch(2), rewards=_Told(content=weight))
+    with pytest.raises(sb.InputError, match=r"_Told.weight must return a number from 0 to most_weight \(1\)"):
+        policy.update([1.0, 0.0], 1.0)
+    assert (policy.rounds, policy.sketch.count) == (0, 0)
+
+
+def test_a_rule_may_have_a_setting_of_any_name() -> None:
+    """Also that of a method which files use."""
+
+    class Named(sb.Greedy):
+        kind = "test-named-content"
+
+        def __init__(self, content: float = 1.0, *, floor: float = 0.0, seed: int | None = None) -> None:
+            super().__init__(floor=floor, seed=seed)
+            self.content = content
+
+    policy = sb.oful(2, explore=Named(3.0))
+    assert sb.LinUCB.undump(*policy.dump()).explore.content == 3.0
+
+
+def test_a_way_to_choose_that_is_none() -> None:
+    """A typo would only make the rule slow."""
+    with pytest.raises(sb.InputTypeError, match="chooses_by is 'bounds'; give one of 'bound', 'draw'"):
+        type("Typo", (sb.Greedy,), {"chooses_by": "bounds"})
+
+
+def test_rows_of_a_sketch_of_ones_own_come_one_by_one() -> None:
+    """A subclass with its own way to take one row is asked, whatever a policy knows of the row."""
+    seen = []
+
+    class Counting(sb.FrequentDirections):
+        def _ingest_one(self, row: Any, norm_sq: float) -> sb.Change:
+            seen.append(norm_sq)
+            return super()._ingest_one(row, norm_sq)
+
+    policy = sb.LinUCB(Counting(40, size=4))
+    for x in np.random.default_rng(0).standard_normal((12, 40)):
+        policy.update(x, 1.0)
+    assert len(seen) == 12
+
+
+def test_a_broken_numba_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numpy does its work, and a warning says why."""
+
+    def broken(name: str) -> Any:
+        raise AttributeError(f"{name} is broken")
+
+    monkeypatch.setattr("sketchbandit.kernels.backend.importlib.import_module", broken)
+    monkeypatch.setenv("SKETCHBANDIT_COMPILED", "1")
+    choose_again()
+    try:
+        with pytest.warns(RuntimeWarning, match="numba is installed, but cannot be imported"):
+            assert kernels() is None
+    finally:
+        monkeypatch.undo()
+        choose_again()

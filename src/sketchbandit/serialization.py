@@ -72,6 +72,10 @@ class Stored(ABC):
         self._registry.check(self)
         return self._content()
 
+    def _saved(self) -> tuple[Scalars, Arrays]:
+        """``content``, as a part of a larger object."""
+        return self.content()
+
     def _repr_html_(self) -> str:
         """What notebooks show: a small table."""
         with self._lock:

@@ -68,6 +68,12 @@ def compare(rewards: WeightedRewards) -> Comparison | str:
     terms, count = rewards.terms(), rewards.count
     if count < LEAST:
         return f"{count} rewards with a known propensity so far, and {LEAST} are needed. More time helps."
+    worth = terms.total(terms.weight) ** 2 / terms.total(terms.weight**2)
+    if worth < LEAST:
+        return (
+            f"{count:,} rewards with a known propensity so far are worth {worth:.1f} of a uniform choice, "
+            f"and {LEAST} are needed. More time or more exploration helps."
+        )
     common = common_reward(terms.reward, terms.times)
     uncommon = uncommon_decisions(terms, common)
     if why := unbalanced(*mean_weight(terms)) or too_few(uncommon, count, common):

@@ -370,12 +370,12 @@ async def test_old_decisions_are_dropped(tmp_path: Path) -> None:
         time.at += 0.25
         await found.upkeep.round()
         assert error_of(await found.reward(old, 1.0))[0] == 410
-        rows = found.engine.database.read(
-            lambda connection: connection.execute(
-                sa.select(sa.func.count()).select_from(tables.decisions)
-            ).scalar_one()
+        left = found.engine.database.read(
+            lambda connection: connection.execute(sa.select(tables.decisions.c.seq)).scalars().all()
         )
-        assert rows == 9  # the last eight, and the one that is open
+        needed = [seq for seq in left if seq > found.engine.bandit("b").snapshots[0].seq]
+        assert len(left) == len(needed) + 1  # those that a snapshot needs, and the one that is open
+        assert len(needed) in {8, 16}  # another snapshot comes if anything was written after the last one
         await found.reward(still_open, 0.5)
         for seed in range(4, 8):
             await found.play(4, seed=seed)

@@ -8,11 +8,11 @@ import numpy as np
 
 from sketchbandit.arms import Arms, Scan
 from sketchbandit.arrays import Arrays, Matrix, Scalars, Vector
-from sketchbandit.errors import InputError, MergeError
+from sketchbandit.errors import InputError, InputTypeError, MergeError
 from sketchbandit.estimate.reward_scale import RewardScale
 from sketchbandit.linalg import AnyVector, as_dense, dot
 from sketchbandit.precision import Leverage, Precision, Step
-from sketchbandit.registry import Registry
+from sketchbandit.registry import Registry, setting_names
 from sketchbandit.theory import Confidence
 
 
@@ -240,23 +240,35 @@ class Estimate(ABC):
         """Bytes of all arrays held."""
 
     def settings(self) -> Scalars:
-        """The keyword arguments of the constructor, as JSON values. Subclasses with settings override it."""
-        return {}
+        """The arguments of the constructor that are attributes of the same name, as JSON values."""
+        return {name: getattr(self, name) for name in setting_names(type(self)) if hasattr(self, name)}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({shown})"
 
     @abstractmethod
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` turns into the same estimate."""
 
-    def content(self) -> tuple[Scalars, Arrays]:
-        """What ``dump`` returns. Raises if a file could not tell the class from another."""
+    def _saved(self) -> tuple[Scalars, Arrays]:
+        """What ``dump`` returns, with the settings. Raises if a file could not hold the whole model."""
         MODELS.check(self)
-        return self.dump()
+        kind, (scalars, arrays) = type(self), self.dump()
+        if kind.made_for.__func__ is not Estimate.made_for.__func__:  # type: ignore[attr-defined]
+            return scalars, arrays
+        lost = [name for name in setting_names(kind) if name not in self.settings()]
+        if lost:
+            raise InputTypeError(
+                f"{kind.__name__} keeps no attribute for arguments of its constructor ({', '.join(lost)}): "
+                "a file would lose them; keep them as attributes of the same name, or write made_for"
+            )
+        return {**scalars, "settings": self.settings()} if self.settings() else scalars, arrays
 
     @classmethod
     def made_for(cls, scalars: Scalars) -> Self:
-        """A fresh instance with the settings in these JSON values, which came from ``dump``."""
-        del scalars
-        return cls()
+        """A fresh instance with the settings in these JSON values, which came from a file."""
+        return cls(**scalars.get("settings", {}))
 
     @abstractmethod
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:

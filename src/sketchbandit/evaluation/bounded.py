@@ -57,7 +57,8 @@ class Bounded:
 
     def of_log(self) -> Interval:
         """The interval of the mean reward of the log."""
-        return of_rewards(self._terms[LOGGED].reward, 2.0 * self._alpha, self._assumed.reward_range)
+        log = self._terms[LOGGED]
+        return of_rewards(log.reward, 2.0 * self._alpha, self._assumed.reward_range, log.times)
 
     def interval(self, name: str, method: str) -> Interval:
         """The interval of a value."""
@@ -153,9 +154,11 @@ def _at_least(end: float, any_weights: Numbers | None, least: float, share: floa
     return end if any_weights is None else max(end, lower_bound(any_weights, least, share))
 
 
-def of_rewards(reward: Vector, error: float, reward_range: tuple[float, float]) -> Interval:
+def of_rewards(
+    reward: Vector, error: float, reward_range: tuple[float, float], times: Vector | None = None
+) -> Interval:
     """The interval of the mean of rewards within a range, wrong with probability ``error``."""
-    numbers, (least, most) = Numbers.of(reward), reward_range
+    numbers, (least, most) = Numbers.of(reward, times), reward_range
     return Interval(lower_bound(numbers, least, error / 2.0), upper_bound(numbers, most, error / 2.0))
 
 

@@ -33,6 +33,7 @@ _TAIL = 1_000  # numbers at either end that are never pooled
 _STEP = 2.0  # of the search for a bracket, in the logarithm of the distance of a from the least number
 _STEPS = 400  # at most: exp(-800) is 0
 _TOLERANCE = 1e-9  # of that logarithm
+_TINY = 1e-100  # of numbers: their squares may be rounded to 0
 
 
 class Numbers(NamedTuple):
@@ -86,6 +87,9 @@ def lower_bound(numbers: Numbers, least: float, alpha: float) -> float:
     span = float(above.max())
     if not span > 0.0:
         return base
+    if span < _TINY:  # squares would be 0
+        unit = Numbers((numbers.values - base) / span, numbers.counts)
+        return base + span * lower_bound(unit, (least - base) / span, alpha)
     wanted, size = float(ndtri(alpha)), float(counts.sum())
 
     @cache

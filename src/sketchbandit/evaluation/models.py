@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,6 @@ Predictor = Callable[[Rows], Vector]
 """The predicted rewards of rows (n, dim)."""
 
 
-@runtime_checkable
 class Regression(Protocol):
     """A regression or a classifier, as scikit-learn has them."""
 
@@ -36,7 +35,6 @@ class Regression(Protocol):
         """One number per row."""
 
 
-@runtime_checkable
 class Classifier(Regression, Protocol):
     """A classifier that tells probabilities."""
 
@@ -44,6 +42,16 @@ class Classifier(Regression, Protocol):
 
     def predict_proba(self, X: Rows) -> AnyArray:
         """One number per row and class."""
+
+
+def _is_regression(model: object) -> TypeGuard[Regression]:
+    """Whether it is a scikit-learn estimator. Asked of the object: pipelines decide what they have."""
+    return hasattr(model, "fit") and hasattr(model, "predict")
+
+
+def _tells_probabilities(model: Regression) -> TypeGuard[Classifier]:
+    """Whether it is a classifier that tells probabilities."""
+    return hasattr(model, "predict_proba")
 
 
 class RewardModel(Protocol):
@@ -134,7 +142,7 @@ class Regressor:
         is_sparse = sparse.issparse(self._rows[0])
         rows = sparse.vstack(self._rows, format="csr") if is_sparse else np.concatenate(self._rows)
         fitted = copy.deepcopy(self._estimator).fit(rows, rewards)
-        if isinstance(fitted, Classifier):
+        if _tells_probabilities(fitted):
             return lambda some: np.asarray(fitted.predict_proba(some) @ fitted.classes_, dtype=np.float64)
         return lambda some: np.asarray(fitted.predict(some), dtype=np.float64)
 
@@ -183,7 +191,7 @@ def fit(log: Log, model: object, folds: int | str) -> list[Fitted]:
     fresh: Callable[[], RewardModel]
     if isinstance(model, Ridge):
         fresh = partial(Ridge, model.ridge, size=model.size)
-    elif isinstance(model, Regression):
+    elif _is_regression(model):
         fresh = partial(Regressor, model)
     elif callable(model):
         return [Fitted(0, len(log), lambda rows: np.asarray(model(rows), dtype=np.float64))]

@@ -104,9 +104,9 @@ def replay(
         policy: Any = make() if callable(make) else make
         if not hasattr(policy, "select") or policy.rounds:
             raise InputTypeError(f"{name}: the maker must return a fresh policy, got {policy!r:.60}")
-        unused = np.random.SeedSequence(seed).spawn(1)[0]  # a stream that no policy uses
+        seeds = np.random.SeedSequence(seed).spawn(1)[0]  # a stream that no policy uses
         with one_blas_thread():
-            numbers = _kept(log, policy, np.random.default_rng(unused), tell)
+            numbers = _kept(log, policy, np.random.default_rng(seeds), tell)
         found[name] = _told(str(name), policy, log, numbers, interval)
     return found
 

@@ -18,6 +18,7 @@ from sketchbandit.theory import Confidence
 
 Auto = Literal["auto"]
 
+_WAYS = ("bound", "draw", "mean", "gap", None)
 FIELDS = {field.name for field in fields(Confidence)}
 
 
@@ -83,6 +84,10 @@ class Explore(ABC):
         )
         if choose < stated:  # of its own, or of a mixin
             cls.chooses_by = None
+        if cls.chooses_by not in _WAYS:
+            raise InputTypeError(
+                f"{cls.__name__}.chooses_by is {cls.chooses_by!r}; give one of {', '.join(map(repr, _WAYS))}"
+            )
         cls._has_own_probabilities = probabilities < stated
 
     def __init__(self, *, floor: float = 0.0, seed: int | None = None) -> None:
@@ -174,7 +179,7 @@ class Explore(ABC):
         mine, theirs = (vars(rule) | {"seed": None, "_is_bound": True} for rule in (self, other))
         return mine.keys() == theirs.keys() and all(np.array_equal(mine[key], theirs[key]) for key in mine)
 
-    def content(self) -> tuple[Scalars, Arrays]:
+    def _saved(self) -> tuple[Scalars, Arrays]:
         """What ``dump`` returns. Raises if a file could not hold the whole rule."""
         RULES.check(self)
         lost = [name for name in vars(self) if name not in (*setting_names(type(self)), "_is_bound")]
@@ -217,7 +222,7 @@ def rule_of(given: object) -> Explore:
     if isinstance(given, Explore):
         return given
     if isinstance(given, Mapping):
-        given = {key: _read(value) for key, value in given.items()}
+        given = {key: value if key == "rule" else _read(value) for key, value in given.items()}
     refusal = 'explore must be a rule, its name, or a mapping such as {"rule": "thompson", "scale": 0.1}'
     return RULES.make(given, key="rule", refusal=refusal)
 

@@ -322,7 +322,7 @@ class Features:
 
     # -- files --------------------------------------------------------------------------------------
 
-    def content(self) -> tuple[Scalars, Arrays]:
+    def _saved(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays that ``restore`` reads with the scaling. There must be one."""
         assert self.scaling is not None  # noqa: S101  (for the type checker)
         numbers, arrays = self.scaling.dump()
@@ -333,7 +333,7 @@ class Features:
         return {**scalars, "sample": seen, "next_fit": self._next_fit}, arrays | under("sample", rows)
 
     def restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Restore the scaling and the warm-up that ``content`` described."""
+        """Restore the scaling and the warm-up that ``_saved`` described."""
         scaling = Scaling.undump(scalars["scaling"], arrays)
         self.dim, self.wanted = scaling.dim, scalars["wanted"]
         self.intercept = float(scalars["intercept"])

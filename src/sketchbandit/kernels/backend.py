@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -53,10 +54,16 @@ def kernels() -> Loops:
     except ModuleNotFoundError as error:
         if error.name != "numba":
             raise
-        return None
+    except (ImportError, AttributeError, SystemError) as error:  # an installation of numba that is broken
+        warnings.warn(
+            f"numba is installed, but cannot be imported, so numpy does its work, slower: {error!r}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None
 
 
-@lru_cache
+@lru_cache(maxsize=4096)
 def loops(work: int) -> Loops:
     """``kernels`` for a call of so many multiplications. Long calls let other threads run."""
     compiled = kernels()

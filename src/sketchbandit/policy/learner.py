@@ -33,7 +33,7 @@ from sketchbandit.thread_safety import both_locks, holds_the_lock
 class Part(Protocol):
     """A part of a policy that can be saved."""
 
-    def content(self) -> tuple[Scalars, Arrays]:
+    def _saved(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays, without a copy."""
 
 
@@ -56,7 +56,7 @@ def content_of(parts: Mapping[str, Part]) -> tuple[Scalars, Arrays]:
     scalars: Scalars = {}
     arrays: Arrays = {}
     for name, part in parts.items():
-        content, held = part.content()
+        content, held = part._saved()
         kind = getattr(part, "kind", None)
         scalars[name] = content if kind is None else {"kind": kind, "content": content}
         arrays |= under(name, held)

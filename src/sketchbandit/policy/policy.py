@@ -978,7 +978,7 @@ class LinUCB(Learner):
         rule, estimate = self._chooser.rule, self._posterior.estimate
         is_short = type(rule) is UCB and not self._chooser.share
         parts = [f"beta={self.beta}" if is_short else f"explore={rule!r}"]
-        parts += [f"rewards={estimate!r}"] * estimate.weighs
+        parts += [f"rewards={estimate!r}"] * (type(estimate) is not Linear)
         parts += [] if self.forget is None else [f"forget={self.forget:.6g}"]
         parts += [f"baseline={self.baseline:.6g}"] * self._has_baseline
         parts += [] if self._features.scaling is None else [repr(self._features)]

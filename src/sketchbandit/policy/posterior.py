@@ -389,12 +389,20 @@ class Posterior:
                 estimate.check_mass(estimate.mass_with(far, length))
 
     def learn(
-        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage | None = None
+        self,
+        x: AnyVector,
+        row: AnyArray,
+        norm_sq: float,
+        reward: float,
+        leverage: Leverage | None = None,
+        *,
+        predicts: bool = True,
     ) -> Step:
         """Learn from one arm x and its reward; forget where that is due.
 
-        ``row`` is x as the sketch stores it, (1, dim). ``leverage`` is that of x, if it is known. Raises, and
-        changes nothing, if the arm or the reward cannot be used.
+        ``row`` is x as the sketch stores it, (1, dim). ``leverage`` is that of x, if it is known. The error
+        of the prediction is found if ``predicts``. Raises, and changes nothing, if the arm or the reward
+        cannot be used.
         """
         if not norm_sq + abs(reward) < math.inf:  # NaN ends here too
             raise _refused(norm_sq, reward)
@@ -420,9 +428,9 @@ class Posterior:
                 leverage = precision.leverage(x, norm_sq)
             quadratic = precision.inverse.quadratic(leverage, norm_sq)
             if estimate.weighs:
-                change, error = self._take_weighted(x, row, norm_sq, reward, leverage)
+                change, error = self._take_weighted(x, row, norm_sq, reward, leverage, predicts=predicts)
             else:
-                change, error = self._take(x, row, norm_sq, reward, leverage)
+                change, error = self._take(x, row, norm_sq, reward, leverage, predicts=predicts)
             estimate.arm_lengths += length
             estimate.reward_mass += abs(reward) * length
             step = Step(change, error, quadratic)
@@ -433,19 +441,38 @@ class Posterior:
         return step
 
     def _take_weighted(
-        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage
+        self,
+        x: AnyVector,
+        row: AnyArray,
+        norm_sq: float,
+        reward: float,
+        leverage: Leverage,
+        *,
+        predicts: bool,
     ) -> tuple[Change, float]:
         """Learn if the sketch takes sqrt(weight)·x. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
-        error = reward - estimate.predict(x, leverage)
+        error = reward - estimate.predict(x, leverage) if predicts else math.nan
         weight = estimate.weight(x, norm_sq, reward, leverage)
+        if not 0.0 <= weight <= estimate.most_weight:  # NaN ends here too
+            raise InputError(
+                f"{type(estimate).__name__}.weight must return a number from 0 to most_weight "
+                f"({estimate.most_weight:g}), got {weight}"
+            )
         change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
         estimate.reward_scale.see(reward)
         estimate.learn(x, reward, None)
         return change, error
 
     def _take(
-        self, x: AnyVector, row: AnyArray, norm_sq: float, reward: float, leverage: Leverage
+        self,
+        x: AnyVector,
+        row: AnyArray,
+        norm_sq: float,
+        reward: float,
+        leverage: Leverage,
+        *,
+        predicts: bool,
     ) -> tuple[Change, float]:
         """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
@@ -457,7 +484,7 @@ class Posterior:
             estimate.reward_scale.see(reward)
             precision.grown(x, norm_sq, leverage, change)
             return change, fused
-        error = reward - estimate.predict(x, leverage)
+        error = reward - estimate.predict(x, leverage) if predicts else math.nan
         estimate.reward_scale.see(reward)
         step = inverse.append(x, norm_sq, leverage) if follows else None
         if follows:
@@ -476,7 +503,8 @@ class Posterior:
         if estimate.weighs or len(rows) < precision.rows_worth_a_rebuild:
             for i, (norm_sq, reward) in enumerate(zip(norms_sq.tolist(), rewards.tolist(), strict=True)):
                 x = rows[i].astype(np.float64, copy=False)
-                change = change.then(self.learn(x, rows[i : i + 1], norm_sq, reward).change)
+                step = self.learn(x, rows[i : i + 1], norm_sq, reward, predicts=False)
+                change = change.then(step.change)
             return change
         change = precision.sketch.take(rows, norms_sq)
         precision.rebuild()
@@ -528,6 +556,10 @@ class Posterior:
             if mine != theirs:
                 here, there = (v.__name__ if isinstance(v, type) else v for v in (mine, theirs))
                 raise MergeError(f"cannot merge policies: {name} is {here!r} here and {there!r} there")
+        if self.estimate.settings() != other.estimate.settings():
+            raise MergeError(
+                f"cannot merge policies: rewards is {self.estimate!r} here and {other.estimate!r} there"
+            )
 
     def merge(self, other: "Posterior") -> None:
         """Add what another posterior with the same settings has learned, or raise and change nothing."""

@@ -409,7 +409,7 @@ class Precision:
 
     # -- files --------------------------------------------------------------------------------------
 
-    def content(self) -> Saved:
+    def _saved(self) -> Saved:
         """JSON values and arrays that ``saved`` turns into the same precision, to the bit."""
         self.sync()
         scalars, arrays = self.inverse.dump()
@@ -417,7 +417,7 @@ class Precision:
         return {"inverse": scalars, **bound}, under("inverse", arrays) | held
 
     def _restore(self, scalars: Scalars, arrays: Arrays) -> None:
-        """Restore what ``content`` returned. The sketch is restored already."""
+        """Restore what ``_saved`` returned. The sketch is restored already."""
         saved, parts = scalars["inverse"], taken_from("inverse", arrays)
         if "updates" in saved:
             self.inverse = DenseInverse.undump(self.sketch.dim, saved, parts)

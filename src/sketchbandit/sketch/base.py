@@ -60,6 +60,15 @@ class Sketch(Stored):
     _takes_products = False
     """Whether S x is of use when the row x comes."""
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        one, products = (
+            next(place for place, owner in enumerate(cls.__mro__) if name in vars(owner))
+            for name in ("_ingest_one", "_ingest_with_products")
+        )
+        if one < products:  # a row of its own, which knows nothing of products
+            cls._takes_products = False
+
     def __init__(self, dim: int, dtype: DTypeLike) -> None:
         self._dim = check_count("dim", dim, at_least=1)
         self._dtype = check_dtype(dtype)

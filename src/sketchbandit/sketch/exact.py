@@ -115,7 +115,7 @@ class ExactSketch(BufferedSketch):
         done = shrink(buffer.writable(), self.dim + 1, most=0.0, worth=worth)
         if not done.rotated:
             return NO_CHANGE
-        buffer.truncate(done.kept)
+        buffer.truncate(done.kept, orthogonal=True)
         self._account.drift += done.arithmetic
         return Change(rebuilt=True, lossless=True, orthogonal=True)
 

@@ -173,7 +173,7 @@ class RowBuffer:
         rows, self._gram = self.writable(), None
         np.multiply(rows, np.float64(root), out=rows, casting="same_kind")
         if self.is_float64:
-            self._products *= root * root
+            self._products[: self._filled] *= root * root
         else:  # rounded rows have others
             self._products = _NONE
 
@@ -190,7 +190,10 @@ class RowBuffer:
     def resize(self, limit: int) -> None:
         """Set the limit, and free memory that is far above it."""
         self.limit = limit
-        self._reserve_products()
+        if self._has_long_rows():
+            self._reserve_products()
+        else:
+            self._products = _NONE
         if len(self._array) > _MUCH * limit:
             self._reallocate(limit)
 

@@ -259,7 +259,7 @@ class ComparisonAnswer(BaseModel):
 
     count: Annotated[int, Field(description="Rewards with a known propensity.")]
     mean_reward: float
-    uniform: Annotated[float, Field(description="Estimated with inverse propensities.")]
+    uniform: Annotated[float, Field(description="Estimated with inverse propensities, self-normalised.")]
     low: Annotated[float, Field(description="Lower end of its 95 % interval.")]
     high: float
 
