@@ -82,11 +82,11 @@ class ProjectedFeatures(Features):
 
     def _images(self, arms: Arms) -> Matrix:
         read = arms if self.scaling is None else self.scaling.read(arms)
-        if read.view is not None:
-            images = project_arms(read.array, self.projection)
+        if read.matrix is None:
+            images = project_arms(read.array, self.projection)  # type: ignore[union-attr]  # none is offered
             if images is not None:
                 return images
-        elif read.matrix is not None:
+        else:
             with np.errstate(over="ignore", invalid="ignore"):
                 images = np.ascontiguousarray(project_sparse((self.projection.T,), read).T)
             if np.isfinite(images).all():
