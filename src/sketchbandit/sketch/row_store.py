@@ -40,7 +40,7 @@ class RowBuffer:
         self._gram: Matrix | None = None  # SS' of the rows before it, once it was computed
         self.orthogonal = 0
         """The number of leading rows that are orthogonal to one another in float64."""
-        self.share = 12
+        self.share = 15
         """How many times the memory of the products the rows must take for products to be kept."""
 
     def __len__(self) -> int:
@@ -416,7 +416,8 @@ class BufferedSketch(Sketch):
     @needs_the_lock
     def row_products(self, *, orthogonal: bool = False) -> Matrix:
         """SS', of which the buffer knows parts. Not of a matrix."""
-        return super().row_products(orthogonal=orthogonal) if self.is_dense else self._store.buffer.products()
+        store = self._store
+        return super().row_products(orthogonal=orthogonal) if store.is_dense else store.buffer.products()
 
     def gram(self) -> Matrix:
         """S'S."""
@@ -438,7 +439,7 @@ class BufferedSketch(Sketch):
         return ONE_APPENDED.then(self._make_room()) if self._store.buffer.append(row) else ONE_APPENDED
 
     def _ingest_with_products(self, row: AnyArray, norm_sq: float, products: Vector) -> Change:
-        known = None if self.is_dense else products
+        known = None if self._store.is_dense else products
         is_full = self._store.buffer.append(row, known, norm_sq)
         return ONE_APPENDED.then(self._make_room()) if is_full else ONE_APPENDED
 
