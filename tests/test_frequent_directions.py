@@ -157,10 +157,10 @@ def test_other_sketches_take_no_notice_of_products(dtype: DTypeLike) -> None:
 def test_products_take_little_memory() -> None:
     """They are kept only where a row is much longer than the sketch."""
     for dim, dtype, kept in (
-        (250, np.float64, False),
-        (300, np.float64, True),
-        (550, np.float32, False),
-        (600, np.float32, True),
+        (300, np.float64, False),
+        (310, np.float64, True),
+        (600, np.float32, False),
+        (620, np.float32, True),
     ):
         sketch = sb.FrequentDirections(dim, size=20, dtype=dtype)
         rows = make_rows("gaussian", 39, dim, 0).astype(dtype)

@@ -111,7 +111,7 @@ class RowBuffer:
 
     def _has_long_rows(self) -> bool:
         """Whether products take little memory beside the rows."""
-        return 4 * self.share * self.limit <= self._dim * self._array.itemsize
+        return 4 * self.share * (self.limit + 1) <= self._dim * self._array.itemsize
 
     def append(self, rows: AnyArray, products: Vector | None = None, norm_sq: float = 0.0) -> bool:
         """Add rows at the end, for which there must be room. Return whether the buffer is full now.
