@@ -13,6 +13,7 @@ from sketchbandit.evaluation.off_policy import range_with
 from sketchbandit.evaluation.terms import Terms
 from sketchbandit.evaluation.weights import (
     common_reward,
+    effective_size,
     mean_weight,
     too_few,
     unbalanced,
@@ -68,7 +69,7 @@ def compare(rewards: WeightedRewards) -> Comparison | str:
     terms, count = rewards.terms(), rewards.count
     if count < LEAST:
         return f"{count} rewards with a known propensity so far, and {LEAST} are needed. More time helps."
-    worth = terms.total(terms.weight) ** 2 / terms.total(terms.weight**2)
+    worth = effective_size(terms)
     if worth < LEAST:
         return (
             f"{count:,} rewards with a known propensity so far are worth {worth:.1f} of a uniform choice, "

@@ -244,7 +244,7 @@ class Estimate(ABC):
         return {name: getattr(self, name) for name in setting_names(type(self)) if hasattr(self, name)}
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if value is not None)
         return f"{type(self).__name__}({shown})"
 
     @abstractmethod

@@ -182,10 +182,6 @@ class OnePass(Estimate):
     def settings(self) -> Scalars:
         """The keyword arguments of the constructor, as JSON values."""
 
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if value is not None)
-        return f"{type(self).__name__}({shown})"
-
     def dump(self) -> tuple[Scalars, Arrays]:
         """JSON values and arrays from which ``made_for`` and ``restore`` make the same model, to the bit."""
         names = ("theta", "image")[: len(self._thetas)]

@@ -10,8 +10,6 @@ from numba.extending import overload
 from sketchbandit.kernels.backend import BOUND, CANCELLED, COLUMNS, CONSTANT, HEAD, KIND, ROWS
 from sketchbandit.kernels.compiling import compiled, compiled_sum
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-
 
 @compiled
 def need(fits):
@@ -142,9 +140,6 @@ def upper_bound_of(mean, radius, quadratic):
     return mean + radius * sqrt(quadratic)
 
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-
-
 @compiled
 def _read_length(width, lens):
     need(len(lens) >= HEAD and len(lens) == (HEAD + 2 * width if lens[KIND] == COLUMNS else HEAD))
@@ -256,9 +251,6 @@ def scan(arms, lens, theta, means, norms_sq):
         means[k], norms_sq[k] = dot_and_norm_at(arms, lens, k, theta)
 
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-
-
 @compiled
 def need_dense(dim, inverse, pending, pending_count, image, seen):
     """Whether P and Q are those of ``dim``, and there is room for what is computed."""
@@ -358,9 +350,6 @@ def draw_dense(lower, rows, shares, count, noise, drawn):
             noise[j] -= weight * row[j]
     for i in range(dim):
         drawn[i] = dot(lower[i], noise, i + 1)
-
-
-# mypy: allow-untyped-defs, allow-untyped-calls
 
 
 _COLUMNS = 1024  # of S, taken together: the partial result stays in the first-level cache

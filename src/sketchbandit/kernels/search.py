@@ -23,9 +23,6 @@ from sketchbandit.kernels.rounds import (
     upper_bound_of,
 )
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-
-
 _MARGIN = 1e-9  # of |x|² / shift: far more than rounding, so that none is ruled out that could be the best
 _LOOK_EVERY = 16  # rows of P between two looks whether the model can still win
 
@@ -272,9 +269,6 @@ def may_win_dense(x, norm_sq, mean, radius, least, inverse, pending, pending_cou
     return True
 
 
-# mypy: allow-untyped-defs, allow-untyped-calls
-
-
 @compiled
 def finite_means(arms, lens, theta, shift, radius, means):
     """The means of all arms; whether they, and radius·width, are finite."""
@@ -386,9 +380,6 @@ def _best_between(arms, lens, means, direction, radius, start, stop):
         if means[k] >= score - CLOSE * largest:
             return -1 - best
     return best
-
-
-# mypy: allow-untyped-defs, allow-untyped-calls
 
 
 @compiled_sum

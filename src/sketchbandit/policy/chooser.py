@@ -69,28 +69,6 @@ def shared_with_all(own: int, count: int, share: float, random: np.random.Genera
     return own if drawn >= share else min(int(drawn / share * count), count - 1)
 
 
-def chance_of(rule: Explore, candidates: Candidates, index: int, own: int) -> float:
-    """The probability that an arm is chosen, if the rule's own choice is ``own``."""
-    share = rule.uniform_share
-    if rule.draws:
-        return Scores.of(candidates, rule).propensity(index)
-    return mixed(float(index == own), share, len(candidates))
-
-
-def ranked(
-    candidates: Candidates,
-    count: int,
-    rule: Explore,
-    random: np.random.Generator,
-    *,
-    with_chances: bool,
-) -> Places:
-    """Rank arms: every place goes to the rule's choice, or to a uniform draw, among the arms left."""
-    if rule.draws:
-        return _drawn_one_by_one(candidates, count, rule, random, with_chances=with_chances)
-    return placed(best_of(candidates, count, rule, random), len(candidates), rule.uniform_share, random)
-
-
 def placed(order: list[int], arms: int, share: float, random: np.random.Generator) -> Places:
     """The arms in ``order``, except for the share of places that is drawn uniformly."""
     count = len(order)
@@ -124,6 +102,7 @@ def _drawn_one_by_one(
     *,
     with_chances: bool,
 ) -> Places:
+    """Every place goes to a draw of the rule, or to a uniform one, among the arms left."""
     left, among = np.arange(len(candidates)), candidates
     indices: list[int] = []
     chances: list[float] = []
@@ -131,7 +110,7 @@ def _drawn_one_by_one(
         (own,) = best_of(among, 1, rule, random)
         at = shared_with_all(own, len(left), rule.uniform_share, random)
         indices.append(int(left[at]))
-        chances.append(chance_of(rule, among, at, own) if with_chances else 0.0)
+        chances.append(Scores.of(among, rule).propensity(at) if with_chances else 0.0)
         left = np.delete(left, at)
         if len(indices) < count:
             among = Left(candidates, left)
@@ -239,7 +218,7 @@ class Chooser:
         index = self.shared(own, len(choices), random)
         if self.rule.draws:
             candidates, place = choices.candidates(), index
-            chance = chance_of(self.rule, candidates, index, own)
+            chance = Scores.of(candidates, self.rule).propensity(index)
         else:
             candidates, place = choices.candidate(index)
             chance = mixed(float(index == own), self.share, len(choices))
@@ -264,10 +243,10 @@ class Chooser:
             if not with_chances:
                 return Places.of([index], [0.0])
             if rule.draws:
-                return Places.of([index], [chance_of(rule, choices.candidates(), index, own)])
+                return Places.of([index], [self.scores(choices).propensity(index)])
             return Places.of([index], [mixed(float(index == own), self.share, len(choices))])
         if rule.draws:
-            return ranked(choices.candidates(), wanted, rule, random, with_chances=with_chances)
+            return _drawn_one_by_one(choices.candidates(), wanted, rule, random, with_chances=with_chances)
         return placed(choices.best(wanted, rule, random), len(choices), self.share, random)
 
     def rank(self, choices: Choices, k: int, random: Random, *, with_chances: bool) -> Ranking:

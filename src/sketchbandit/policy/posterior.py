@@ -367,11 +367,10 @@ class Posterior:
 
     def ask(self, rule: Explore, direction: Vector | None = None) -> Question | None:
         """What the loops need to know to choose by this rule; None if margins are not x'theta."""
-        theta, beta = self.estimate.linear_theta, self.beta
+        theta = self.estimate.linear_theta
         if theta is None or (rule.by_rewards and self.estimate.has_link):
             return None
-        radius = beta if type(beta) is float else self.radius
-        return Question(rule, theta, self.precision, radius, direction)
+        return Question(rule, theta, self.precision, self.radius, direction)
 
     # -- learning -----------------------------------------------------------------------------------
 
@@ -427,10 +426,7 @@ class Posterior:
             if leverage is None:
                 leverage = precision.leverage(x, norm_sq)
             quadratic = precision.inverse.quadratic(leverage, norm_sq)
-            if estimate.weighs:
-                change, error = self._take_weighted(x, row, norm_sq, reward, leverage, predicts=predicts)
-            else:
-                change, error = self._take(x, row, norm_sq, reward, leverage, predicts=predicts)
+            change, error = self._take(x, row, norm_sq, reward, leverage, predicts=predicts)
             estimate.arm_lengths += length
             estimate.reward_mass += abs(reward) * length
             step = Step(change, error, quadratic)
@@ -439,30 +435,6 @@ class Posterior:
         if clock is not None and clock.is_due(1, step.change, sketch):
             self.forget_now(orthogonal=step.change.orthogonal)
         return step
-
-    def _take_weighted(
-        self,
-        x: AnyVector,
-        row: AnyArray,
-        norm_sq: float,
-        reward: float,
-        leverage: Leverage,
-        *,
-        predicts: bool,
-    ) -> tuple[Change, float]:
-        """Learn if the sketch takes sqrt(weight)·x. Returns the prediction error too, or NaN."""
-        precision, estimate = self.precision, self.estimate
-        error = reward - estimate.predict(x, leverage) if predicts else math.nan
-        weight = estimate.weight(x, norm_sq, reward, leverage)
-        if not 0.0 <= weight <= estimate.most_weight:  # NaN ends here too
-            raise InputError(
-                f"{type(estimate).__name__}.weight must return a number from 0 to most_weight "
-                f"({estimate.most_weight:g}), got {weight}"
-            )
-        change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
-        estimate.reward_scale.see(reward)
-        estimate.learn(x, reward, None)
-        return change, error
 
     def _take(
         self,
@@ -474,8 +446,20 @@ class Posterior:
         *,
         predicts: bool,
     ) -> tuple[Change, float]:
-        """Learn if the sketch takes x itself, with weight one. Returns the prediction error too, or NaN."""
+        """Let the sketch take x, or sqrt(weight)·x, and learn. Returns the prediction error too, or NaN."""
         precision, estimate = self.precision, self.estimate
+        if estimate.weighs:
+            error = reward - estimate.predict(x, leverage) if predicts else math.nan
+            weight = estimate.weight(x, norm_sq, reward, leverage)
+            if not 0.0 <= weight <= estimate.most_weight:  # NaN ends here too
+                raise InputError(
+                    f"{type(estimate).__name__}.weight must return a number from 0 to most_weight "
+                    f"({estimate.most_weight:g}), got {weight}"
+                )
+            change = take_weighted(precision, x, row, norm_sq, weight=weight, leverage=leverage)
+            estimate.reward_scale.see(reward)
+            estimate.learn(x, reward, None)
+            return change, error
         inverse = precision.inverse
         change = precision.sketch.take_one(row, norm_sq, precision.products_of(leverage))
         follows = inverse.follows(change, norm_sq)
